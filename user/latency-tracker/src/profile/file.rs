@@ -149,7 +149,7 @@ impl ProfileFile {
             value.is_none() && text.trim_start().starts_with('{') && text.contains(FORMAT);
         ensure!(
             damaged || format == Some(FORMAT),
-            "not a profile: expected a file that `latency-tracker profile record` wrote"
+            "not a profile: expected a file that `latency-tracker profile save` or `record` wrote"
         );
         let value: serde_json::Value = serde_json::from_str(text)?;
         let version = value.get("version").and_then(serde_json::Value::as_u64);

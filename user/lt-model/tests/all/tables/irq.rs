@@ -23,7 +23,7 @@ fn softirq(raise: u64, cpu: u32, vector: u32, entry: u64, exit: u64) -> [Seen<'s
 }
 
 #[test]
-fn handlers_and_softirqs_have_the_published_figures() {
+fn handlers_and_softirqs_have_known_durations() {
     let mut all = vec![
         // This softirq started before the trace.
         of(at(0, 1, What::SoftirqEnd { vector: 1 })),
