@@ -3,11 +3,11 @@
 //! The text of reports about known events.
 
 use clap::Parser;
-use lt_model::{Event, What, why};
+use lt_model::{Disk, Event, Sleep, Stage, SwitchedOut, What, why};
 use proptest::prelude::*;
 
 use super::super::args::{AnalyzeCommand, DelaysArgs};
-use super::super::made::{R, S, at, model, switch, timer, waking};
+use super::super::made::{R, S, at, completed, model, request, switch, timer, waking};
 use super::super::picture::tests::events;
 use super::*;
 use crate::cli::{Cli, Command};
@@ -263,6 +263,39 @@ fn columns_have_all_states_and_waits() {
         lines[1],
         "state,0,100,100,0,7,late,,working,seen,working: in no recorded system call,"
     );
+}
+
+/// 7 waits in `read` for a tag, until a request of 9 gives one back.
+#[test]
+fn a_wait_for_a_free_request_has_its_call_and_its_disk() {
+    const DISK: Disk = Disk(253 << 20);
+    const D: SwitchedOut = SwitchedOut::Blocked(Sleep::Uninterruptible);
+    let model = model(&[
+        switch(0, 0, 0, R, 7),
+        at(4, 0, What::Call { name: b"read" }),
+        request(5, Stage::Queued, DISK, 128),
+        switch(10, 0, 7, D, 0),
+        switch(59, 0, 0, R, 9),
+        request(60, Stage::Queued, DISK, 64),
+        request(61, Stage::Allocated, DISK, 64),
+        request(62, Stage::Issued, DISK, 64),
+        switch(63, 0, 9, D, 0),
+        at(99, 0, What::Timer { function: None }),
+        completed(99, DISK, Some((64, 8))),
+        waking(100, 0, 7),
+        at(101, 0, What::TimerEnd),
+        switch(102, 0, 0, R, 7),
+        request(103, Stage::Allocated, DISK, 128),
+        at(105, 0, What::Return),
+        switch(110, 0, 7, S, 0),
+    ]);
+    let thread = model.by_tid(7).next().unwrap();
+    let lines = report(&model, thread, (0, 110), |report| report.csv());
+    let text = "in read: a request held back before disk 253:0: no free request; by a lack";
+    for row in ["state,10,100,", "wait,10,100,"] {
+        let line = lines.iter().find(|line| line.starts_with(row));
+        assert!(line.is_some_and(|line| line.contains(text)), "{lines:?}");
+    }
 }
 
 proptest! {

@@ -17,7 +17,7 @@ use lt_model::{Class, Name};
 use lt_proc::Nanos;
 
 use super::super::show::Shown;
-use super::super::words::{addition, remedy, unrecorded};
+use super::super::words::{addition, held, remedy, unrecorded};
 use super::text::{Row, table};
 
 /// States below a state are shown if they take at least 1/`RARE` of the whole time.
@@ -221,7 +221,10 @@ pub(super) fn branch(words: &Shown<'_>, stay: &Stay) -> Vec<String> {
 /// The system call of a cause.
 pub(super) fn call_of(cause: Cause) -> Option<Name> {
     match cause {
-        Cause::Running(call) | Cause::For(_, call) | Cause::Blocked(call) => call,
+        Cause::Running(call)
+        | Cause::For(_, call)
+        | Cause::Held(_, _, call)
+        | Cause::Blocked(call) => call,
         _ => None,
     }
 }
@@ -243,10 +246,12 @@ pub(super) fn end(
     by: Option<lt_model::ThreadId>,
     open: bool,
 ) -> String {
+    let more = addition(words.model, cause).map(|more| format!("; {more}"));
+    let more = more.unwrap_or_default();
     match (cause, by) {
-        (Cause::For(leaf, _), _) => {
-            let more = addition(words.model, cause).map(|more| format!("; {more}"));
-            words.leaf(leaf) + &more.unwrap_or_default()
+        (Cause::For(leaf, _), _) => words.leaf(leaf) + &more,
+        (Cause::Held(disk, place, _), _) => {
+            format!("a request {}{more}", held(words.model, disk, place))
         }
         (_, Some(by)) => format!("woken by {}", words.name(by)),
         (_, None) if open => "not woken before the trace ends".into(),
