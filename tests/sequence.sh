@@ -48,9 +48,9 @@ put_back() {
 	# Our module first: it may watch the disks. A module may be in use by another one that calls or follows its
 	# functions, or by a task that was just killed: so try more than once.
 	for pause in 0 1 5; do
+		sleep $pause
 		for module in $(ours); do rmmod "$module" 2>/dev/null; done
 		[ -n "$(ours)" ] || break
-		sleep $pause
 	done
 	[ -z "$(ours)" ] || { ours; return 1; }
 	for disk in "$kernel"/config/nullb/*/; do
@@ -80,11 +80,12 @@ put_back() {
 		read -r count <$hosts
 		while [ "$count" -gt 0 ]; do echo -1 >$hosts; count=$((count - 1)); done
 		for pause in 0 0.1 0.3 1 3 6 12; do
+			sleep $pause
 			gone=yes
 			for target in $files; do [ ! -e "$target" ] || gone=no; done
 			[ $gone = no ] || break
-			sleep $pause
 		done
+		[ $gone = yes ] || { echo "files of scsi_debug are still there:$files"; return 1; }
 	fi
 	for module in scsi_debug dm_delay null_blk; do
 		! grep -q "^$module " /proc/modules || rmmod $module || return 1
