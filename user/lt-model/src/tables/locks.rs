@@ -83,14 +83,15 @@ impl Locks {
             inside: 0,
         };
         match self.open.get_mut(&(lock, waiter)) {
+            // The same wait. It may be another one if there was a gap, but then its end counts as missed.
+            Some(_) if flags & MUTEX != 0 => {}
             // The earlier wait may have ended in the gap.
             Some(open) if ground.spans(open.since) => {
                 *open = new;
                 let who = waiter.ok().map(|tid| (tid, None));
                 self.table.miss(seen.time, who, ground.why());
             }
-            Some(open) if flags & MUTEX == 0 => open.inside += 1,
-            Some(_) => {}
+            Some(open) => open.inside += 1,
             None => {
                 self.open.insert((lock, waiter), new);
             }
