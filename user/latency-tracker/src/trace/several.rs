@@ -53,8 +53,14 @@ pub(super) fn check(
     }
     let mut spans = reader.spans();
     spans.retain(|span| kernels.get(span.trace) == Some(&true) && has_some(reader, span, has));
-    spans.sort_by_key(|span| (span.cpu, span.cycles));
-    let of_cpus: Vec<_> = spans.chunk_by(|a, b| a.cpu == b.cpu).collect();
+    // The parts of one session are compared channel by channel: a channel's part may end later than the next part of
+    // another channel begins.
+    let uuid = |span: &Span| reader.traces().get(span.trace)?.schema.uuid();
+    let session = spans.first().and_then(uuid);
+    let is_one = session.is_some() && spans.iter().all(|span| uuid(span) == session);
+    let place = |span: &Span| (span.cpu, is_one.then_some(span.stream.0));
+    spans.sort_by_key(|span| (place(span), span.cycles));
+    let of_cpus: Vec<_> = spans.chunk_by(|a, b| place(a) == place(b)).collect();
     for of_cpu in &of_cpus {
         for (at, one) in of_cpu.iter().enumerate() {
             let mut later = of_cpu[at + 1..].iter();
