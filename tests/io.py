@@ -116,7 +116,7 @@ def mix(gate, path, rounds):
         os._exit(0)
     disk(path, rounds)
     _, status = os.waitpid(child, 0)
-    sys.exit(status)
+    sys.exit(status != 0)
 
 
 def write(path, count):

@@ -69,7 +69,7 @@ if what in ("quota", "shared"):
         os.waitpid(other, 0)
 else:
     # one long preemption, or many
-    hogs, pause, took = (1, 0.005, 30) if what == "long" else (30, 0.001, 0.3)
+    pause, took = (0.005, 30) if what == "long" else (0.001, 0.3)
     child = os.fork()
     if child == 0:
         name("lt_hog")
