@@ -205,7 +205,8 @@ costly() {
 closing() {
 	local line
 	[ -z "$list" ] || exit 0
-	[ $((passed + failed + skipped)) -gt 0 ] || die "nothing has a name like that; see $0 --list, and LT_LONG=1 $0 --list for what make test-long adds"
+	# only tests/run has $LONG
+	[ $((passed + failed + skipped)) -gt 0 ] || die "nothing has a name like that; see $0 --list${LONG+, and LT_LONG=1 $0 --list for what make test-long adds}"
 	costly
 	for line in "${on_costs[@]}"; do "$line"; done
 	echo "$(elapsed "$SECONDS"), logs in $LOGS"
