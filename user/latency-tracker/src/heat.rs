@@ -235,8 +235,14 @@ fn legend(y: f64, most: u64) -> Group {
             .set("fill", mix(part));
         group = group.add(patch);
     }
-    for part in [0.0, 0.5, 1.0] {
-        let count = (most.max(1) as f64).powf(part).round() as u64;
+    // Only different counts have labels. Below 4, no count has the colour in the middle.
+    let parts: &[f64] = match most {
+        0 | 1 => &[0.0],
+        2 | 3 => &[0.0, 1.0],
+        _ => &[0.0, 0.5, 1.0],
+    };
+    for part in parts {
+        let count = (most.max(1) as f64).powf(*part).round() as u64;
         let label = text(x + WIDTH * part, y + 26.0, &thousands(count));
         group = group.add(label.set("text-anchor", "middle"));
     }
@@ -335,6 +341,15 @@ mod tests {
             .map(|exponent| light(colour(1 << exponent, 1024)))
             .collect();
         assert!(all.is_sorted_by(|a, b| a > b), "{all:?}");
+    }
+
+    #[test]
+    fn the_legend_has_a_label_for_each_different_count() {
+        for (most, labels) in [(0, 1), (1, 1), (2, 2), (3, 2), (4, 3), (1000, 3)] {
+            let legend = Document::new().add(legend(0.0, most)).to_string();
+            let found = legend.matches("text-anchor=\"middle\"").count();
+            assert_eq!(found, labels, "{most}: {legend}");
+        }
     }
 
     #[test]
