@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # The known cause of a thread's delay is another task or a limit. A real-time thread preempts it
-# once for a long time, or thirty times. Or the quota of its cgroup throttles it: while it computes,
+# once for a long time, or dozens of times. Or the quota of its cgroup throttles it: while it computes,
 # or before it is back in user space, since another thread has used up the quota. With end=user, the
 # latter is part of the delay. The path names the preempting thread even after that thread has
 # exited. Many preemptions are one step with a count, so that no step is left out to make room,
@@ -24,9 +24,11 @@
 load_module
 /usr/bin/taskset -p 1 $$ >/dev/null
 
-# late WHAT TIMES: run a thread lt_late on CPU 1, which computes for a while whenever a timer has
-# woken it. Meanwhile lt_hog preempts it, once or many times, or it is in a cgroup with a quota.
-# Prints the thread id of lt_hog.
+# late WHAT COUNT: run a thread lt_late on CPU 1, which a timer wakes again and again.
+#   long, often    it then computes, and lt_hog preempts it, once or many times. This takes COUNT
+#                  seconds, and prints the thread id of lt_hog
+#   quota, shared  it is in a cgroup with a quota, and is woken COUNT times. It uses up the quota
+#                  itself; or it does not compute, and a process on CPU 0 uses up the quota
 cat >/tmp/late.py <<'END'
 import os, sys, threading, time
 what, times = sys.argv[1], int(sys.argv[2])
@@ -67,7 +69,7 @@ if what in ("quota", "shared"):
         os.waitpid(other, 0)
 else:
     # one long preemption, or many
-    hogs, pause, took = (1, 0.005, 30) if what == "long" else (30, 0.001, 0.3)
+    pause, took = (0.005, 30) if what == "long" else (0.001, 0.3)
     child = os.fork()
     if child == 0:
         name("lt_hog")
@@ -126,7 +128,7 @@ null_disk nullb0 $page_ns
 echo 0 >/sys/block/nullb0/queue/read_ahead_kb
 control "t tree threshold=${page_ns}ns comm=dd end=user origin=timer"
 exec 3<$LT/t/alerts
-# Warm up: the first run of anything is slow, and other tasks have read the start of the disk.
+# Not from the start of the disk, which other tasks have read already.
 /usr/bin/taskset -c 1 dd if=/dev/nullb0 of=/dev/null bs=12k count=4 skip=100 2>/dev/null
 alerts_of t /tmp/alerts
 exec 3<&-

@@ -220,7 +220,7 @@ if latency-tracker tree t 2>/tmp/said; then fail "it shows what is gone"; fi
 grep -q 'no instance named "t"' /tmp/said || fail "$(cat /tmp/said)"
 
 for bad in 'origin=nmi' 'origin=' 'irq=timer' 'vec=reschedule' 'end=done' 'from=entry' 'prio=140' 'prio=low' 'timer=lt_no_function' 'hops=irq' \
-	'origin=wheel hops=work'; do
+	'origin=work' 'origin=wheel hops=work'; do
 	refused "$bad" control "bad tree $bad"
 done
 # The last of these is not accepted later, either.

@@ -261,6 +261,10 @@ fn heat_map(file: &ProfileFile, classes: &[&str]) -> HeatMap {
             columns: file.samples.iter().filter_map(column).collect(),
         }
     };
+    let gap = |pair: &[Sample]| match pair {
+        [before, after] if before.end < after.begin => Some((before.end, after.begin)),
+        _ => None,
+    };
     HeatMap {
         heading: format!(
             "{} on {}: how long operations took",
@@ -273,7 +277,8 @@ fn heat_map(file: &ProfileFile, classes: &[&str]) -> HeatMap {
         ),
         low: file.low.clone(),
         panels: classes.iter().map(panel).collect(),
-        ..HeatMap::default()
+        gaps: file.samples.windows(2).filter_map(gap).collect(),
+        notes: Vec::new(),
     }
 }
 
@@ -300,4 +305,19 @@ fn draw_file(file: &ProfileFile, wanted: &[String], output: &Path) -> Result<()>
         "no operation was counted: nothing to draw"
     );
     heat::write(&heat_map(file, &classes), output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_between_two_samples_is_a_gap() {
+        let sample: (&[u64], &[u64]) = (&[1, 0], &[0, 0]);
+        let mut file = file::tests::file(&[1, 2], &[sample; 3]);
+        assert!(heat_map(&file, &["s_read"]).gaps.is_empty());
+        file.samples.remove(1);
+        let gaps = heat_map(&file, &["s_read"]).gaps;
+        assert_eq!(gaps, [(1_000_000_000, 2_000_000_000)]);
+    }
 }

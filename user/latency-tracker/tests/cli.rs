@@ -398,6 +398,15 @@ fn recipes_are_listed_shown_and_replaced_and_a_slip_of_the_finger_is_understood(
         code == 1 && err.contains("did you mean threshold=?"),
         "{err}"
     );
+
+    // The recipes of the machine cannot be read, so one of them may be missing.
+    fs::remove_dir_all(&own).unwrap();
+    fs::write(&own, "").unwrap();
+    let fault = format!("cannot read {}: ", own.display());
+    let (code, _, err) = run(&["recipes", "fsync"]);
+    assert!(code == 0 && err.contains(&fault), "{err}");
+    let (code, _, err) = run(&["run", "blok"]);
+    assert!(code == 1 && err.contains(&fault), "{err}");
 }
 
 #[test]

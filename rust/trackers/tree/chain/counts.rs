@@ -42,7 +42,8 @@ pub(crate) enum State {
     Working = 3,
     /// No task: a work item that no worker has started yet, or a call on another CPU.
     Queued = 4,
-    /// The task was woken when it had set a sleeping state, but it may continue to run instead.
+    /// The task was woken when it had set a sleeping state, but was still awake: it may run on
+    /// without having slept (doubts.rs).
     Doubted = 5,
     /// The task has left its system call, and may be stopped before it is in user space.
     Leaving = 6,

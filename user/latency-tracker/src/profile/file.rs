@@ -149,7 +149,7 @@ impl ProfileFile {
             value.is_none() && text.trim_start().starts_with('{') && text.contains(FORMAT);
         ensure!(
             damaged || format == Some(FORMAT),
-            "not a profile: expected a file that `latency-tracker profile record` wrote"
+            "not a profile: expected a file that `latency-tracker profile save` or `record` wrote"
         );
         let value: serde_json::Value = serde_json::from_str(text)?;
         let version = value.get("version").and_then(serde_json::Value::as_u64);
@@ -163,8 +163,8 @@ impl ProfileFile {
         // Parsed from the text, not from the value, so an error names the line.
         let file: Self = serde_json::from_str(text)?;
         ensure!(
-            file.low.is_sorted_by(|a, b| a < b),
-            "low: expected rising numbers"
+            !file.low.is_empty() && file.low.is_sorted_by(|a, b| a < b),
+            "low: expected rising numbers, at least one"
         );
         for (i, sample) in file.samples.iter().enumerate() {
             ensure!(
@@ -281,6 +281,7 @@ pub(super) mod tests {
                 "[2,1],\"samples\"",
                 "low: expected rising",
             ),
+            ("[1,2],\"samples\"", "[],\"samples\"", "at least one"),
             ("[3,4]", "[3]", "sample 0: b_write has 1 rows, not 2"),
             (
                 "[3,4]",

@@ -3,8 +3,8 @@
 //! The time of a thread by state, and the chains of waits while it was blocked.
 //!
 //! ```text
-//! range       |-- before its creation --|---- thread 7 ----|
-//! segments    |5   |6                   |7                 |    5 created 6, and 6 created 7
+//! range       |-- before its creation --|---- thread 7 -----|
+//! segments    |5   |6                   |7                  |   5 created 6, and 6 created 7
 //! states of 7                           |works|blocked|works|   they tile the segment
 //! waits                                       |in read, woken by 8
 //!                                               |8 in futex, woken by 9
@@ -42,11 +42,11 @@ pub struct Stay {
     pub begin: u64,
     /// End, ns; later than the start.
     pub end: u64,
-    /// Its activity, or the cause of its wait. If a thread woke it, this is [`Cause::Blocked`] or [`Cause::Idle`].
+    /// Its activity, or the cause of its wait: [`Cause::Blocked`] or [`Cause::Idle`] if `by` names its waker.
     pub cause: Cause,
-    /// The thread that woke it.
+    /// The thread that woke it, unless the wait has another cause, as that of a stopped or traced thread has.
     pub by: Option<ThreadId>,
-    /// Whether it is known to be outside of all system calls.
+    /// Whether it is known to be outside of all system calls. Noted only of a thread that works or is blocked.
     pub outside: bool,
     /// Whether it was still blocked when the recording ended.
     pub open: bool,

@@ -48,7 +48,7 @@ struct State {
     /// The thread that ended the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     woken_by: Option<Thread>,
-    /// Whether the thread is known to be outside of all system calls.
+    /// Whether the thread works or is blocked, and is known to be outside of all system calls.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     outside: bool,
     /// Whether the thread was still blocked when the trace ended.
