@@ -150,7 +150,7 @@ impl<T: Observer> fprobe::Observer<Requeueing> for T {
     }
 
     fn missed(&self, _: u64) {
-        // Then the item is queued as after a cancellation.
+        // The queueing that follows then looks like one after a cancellation.
     }
 }
 
