@@ -666,11 +666,11 @@ impl Builder {
             && !self.missing.has(Events::Handlers)
             && in_kernel;
         let at = self.cpus.at(cpu);
-        // A softirq that an interrupt has raised, too, need not be the thread's.
-        let is_only = at.raise(time, vector, is_thread);
+        // A softirq that an interrupt or another thread has raised, too, need not be the thread's.
+        let is_first = at.raise(time, vector, is_thread);
         let bit = bit(vector);
         match at.above() {
-            None if in_kernel && is_only => at.raised |= bit,
+            None if in_kernel && (is_first || at.raised & bit != 0) => at.raised |= bit,
             _ => at.raised &= !bit,
         }
     }

@@ -202,7 +202,7 @@ impl Cpu {
         (depth == self.contexts.len()).then_some((disk, request))
     }
 
-    /// Records the raise of a softirq, in a handler or elsewhere, and returns whether it is the only raiser so far. A
+    /// Records the raise of a softirq, in a handler or elsewhere, and returns whether the softirq was not pending. A
     /// softirq that raises another, or itself for remaining work, does so on behalf of its own raiser.
     pub(super) fn raise(&mut self, time: u64, vector: u32, is_thread: bool) -> bool {
         let by = match self.contexts.last() {
@@ -230,12 +230,11 @@ impl Cpu {
         if let Some((_, first)) = self.raised_by.iter_mut().find(|(v, _)| *v == vector) {
             if *first != by {
                 *first = Raiser::Several;
-                return false;
             }
         } else if self.raised_by.len() < VECTORS {
             self.raised_by.push((vector, by));
         }
-        true
+        is_first
     }
 
     /// Records the start of a softirq, and returns its raiser.
