@@ -281,7 +281,7 @@ struct Had {
 }
 
 impl Had {
-    /// The time that its use seems to explain: all of it, or the waits for this processor if there are several.
+    /// The time that the sentence attributes to its use: `all`, or the waits for this processor if it names several.
     fn of(&self, all: u64, several: bool) -> u64 {
         match several {
             true => self.time,
@@ -307,8 +307,11 @@ impl Had {
         };
         let of = self.of(all, several);
         if !self.is_most_of(of) {
-            let (used, of) = (Nanos(self.used_time), Nanos(of));
-            words += &format!(" for {used} of {of}, its longest use");
+            let longest = match self.used {
+                Use::Unknown => "",
+                _ => ", its longest use",
+            };
+            words += &format!(" for {} of {}{longest}", Nanos(self.used_time), Nanos(of));
         } else if several {
             words += &format!(" ({})", Nanos(self.time));
         }
@@ -338,7 +341,8 @@ fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Vec<Had> {
         // On equal times, the first one wins.
         let all = sums.iter().rev().filter(|((of, _), _)| *of == cpu);
         let most = all.max_by_key(|(_, time)| *time);
-        let (used, used_time) = most.map_or((Use::Unknown, 0), |((_, used), time)| (*used, *time));
+        let most = most.map(|((_, used), time)| (*used, *time));
+        let (used, used_time) = most.unwrap_or((Use::Unknown, time));
         Had {
             cpu,
             time,

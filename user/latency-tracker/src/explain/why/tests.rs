@@ -139,6 +139,33 @@ fn a_use_of_less_than_half_of_the_time_is_said_with_its_time() {
     assert!(idle.starts_with(&format!("{begin} {reason}")), "{idle}");
 }
 
+/// 7 waits for CPU 5, which has no events, and then for CPU 0.
+#[test]
+fn a_cpu_without_events_is_said_to_be_unrecorded() {
+    let (tid, name, target) = (7, b"", 5);
+    let (from, to) = (target, 0);
+    let moved = What::Migrate {
+        tid,
+        name,
+        from,
+        to,
+    };
+    let events = [
+        switch(0, 0, 0, R, 7),
+        switch(10, 0, 7, S, 8),
+        switch(20, 1, 0, R, 9),
+        at(100, 1, What::Waking { tid, name, target }),
+        at(700, 1, moved),
+        switch(900, 0, 8, S, 7),
+        switch(1000, 0, 7, S, 0),
+    ];
+    assert_eq!(
+        verdict(&events, "wakeup", (100, 900)),
+        "100 % of the delay (800ns): late/7 had been woken, and waited for CPU 5, whose activity is not recorded (600ns), \
+         and for CPU 0, which ran hog/8 (200ns)."
+    );
+}
+
 #[test]
 fn a_sentence_names_the_disk_and_no_limit_of_which_there_is_no_evidence() {
     let disk = lt_model::Disk(254 << 20);
@@ -273,7 +300,7 @@ fn a_packet_from_a_timer_may_come_from_a_device() {
     assert_eq!(
         verdict(&events, "offcpu", (5, 105)),
         "90 % of the delay (90ns): late/7 waited for a packet from a local timer; it is a delayed ACK, a \
-         retransmission, due to pacing, or one that a device received earlier (gro_flush_timeout)."
+         retransmission, a paced packet, or one that a device received earlier (gro_flush_timeout)."
     );
 }
 
