@@ -96,12 +96,13 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
                 sentences.push("at first the quota of its cgroup held it back (cpu.max)".into());
             }
             _ if is_deadline && fields.number("throttled") == Some(1) => sentences.push(
-                "at first it had used up its runtime (SCHED_DEADLINE), or yielded the rest with sched_yield"
+                "at first it had used up its runtime (SCHED_DEADLINE), or yielded the rest with \
+                 sched_yield"
                     .into(),
             ),
             Some((0, _)) if is_deadline => sentences.push(
-                "at first no other task ran on that CPU: its runtime was used up (SCHED_DEADLINE), or the \
-                 task was moved to another CPU"
+                "at first no other task ran on that CPU: the task had used up its runtime \
+                 (SCHED_DEADLINE), or was moved to another CPU"
                     .into(),
             ),
             Some((0, _)) => sentences.push(

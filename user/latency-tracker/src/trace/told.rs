@@ -91,11 +91,11 @@ impl Told {
                 }
             ));
         }
-        // `sched_wakeup` of a remote wakeup is recorded where the thread is queued.
+        // `sched_wakeup` may be recorded on the CPU where the thread is queued, which need not be the waker's.
         if self.switches && self.wakeups && !self.wakings {
             caveats.push(
-                "no event sched_waking in this trace: if another CPU woke a thread, the explanation may name the thread \
-                 that ran on the CPU of sched_wakeup instead; record with -e sched_waking"
+                "no event sched_waking in this trace: if another CPU woke a thread, the result may name \
+                 the thread that ran on the CPU of sched_wakeup instead; record with -e sched_waking"
                     .into(),
             );
         }
