@@ -9,7 +9,7 @@ use super::ground::{Ground, Mark};
 use super::group::{By, Case, Extra, Kind, Object};
 use super::requests::{Completed, Live, Requests};
 use super::step::{Block, BlockStage, Seen, Step};
-use super::table::{Range, Table};
+use super::table::{Range, Table, Why};
 use crate::context::Disk;
 
 #[derive(Debug)]
@@ -119,7 +119,9 @@ impl Machine for Io {
                 (None, Some(inserted)) => (&mut self.queue, inserted),
                 (None, None) => continue,
             };
-            let why = live.doubt.unwrap_or_else(|| ground.why_since(since));
+            // One of several identical requests has not ended, whichever it is.
+            let gap = live.doubt.filter(|why| *why != Why::Identical);
+            let why = gap.unwrap_or_else(|| ground.why_since(since));
             table.miss_open(since.time, live.tid.map(|tid| (tid, None)), why);
         }
         if ground.absent.is_some() {

@@ -26,7 +26,7 @@ pub(super) struct Live {
     pub(super) issued: Option<Mark>,
     /// The thread that inserted or issued it.
     pub(super) tid: Option<i32>,
-    /// Why this may be another request: an identical one was in flight, too, or may have ended in a gap.
+    /// Why its events may be of another request: an identical one was in flight, too, or may have ended in a gap.
     pub(super) doubt: Option<Why>,
     at_device: bool,
     left: u64,

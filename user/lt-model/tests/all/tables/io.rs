@@ -72,8 +72,13 @@ fn identical_requests_in_flight_at_once_are_not_measured() {
         // Consecutive requests are measured.
         block(40, Issued, 0, 8),
         block(41, Completed, 0, 8),
+        // One of these has not ended.
+        block(50, Issued, 0, 8),
+        block(51, Issued, 0, 8),
+        block(60, Completed, 0, 8),
     ]);
-    assert_eq!((took(&device), device.missed.identical), (vec![(40, 1)], 2));
+    assert_eq!(took(&device), [(40, 1)]);
+    assert_eq!((device.missed.identical, device.missed.outside), (3, 1));
 }
 
 /// The end of the first request may be lost, or it may be the first end after the gap. The requests are alike, as all
