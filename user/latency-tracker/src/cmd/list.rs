@@ -39,7 +39,7 @@ pub(crate) fn run(root: &ProcRoot, args: &ListArgs) -> Result<Outcome> {
             Ok(stats) => rows.push(Row { instance, stats }),
             // Removed between two reads: leave it out of the list.
             Err(ProcError::NoInstance(_)) => {}
-            Err(_) if root.instance(&instance.name).is_err() => {}
+            Err(_) if matches!(root.instance(&instance.name), Err(ProcError::NoInstance(_))) => {}
             Err(error) => return Err(error.into()),
         }
     }
