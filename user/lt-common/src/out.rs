@@ -288,14 +288,11 @@ mod tests {
             "3,000 (1,000 pool full, 2,000 key crowded)"
         );
         // The pool is not to blame for what fprobe or the number of softirqs loses.
-        assert_eq!(
-            lost("full 0\nmissed 1234"),
-            "1,234 (no room for the return)"
-        );
+        assert_eq!(lost("full 0\nmissed 1234"), "1,234 (missed by fprobe)");
         assert_eq!(lost("full 0\nunserved 5"), "5 (too many softirqs)");
         assert_eq!(
             lost("full 2\ncrowded 0\nmissed 8"),
-            "10 (2 pool full, 8 no room for the return)"
+            "10 (2 pool full, 8 missed by fprobe)"
         );
     }
 

@@ -127,13 +127,13 @@ impl Stats {
         LEVELS.contains(&key)
     }
 
-    /// Returns how many operations were not tracked for lack of room, each number with the reason.
+    /// Returns how many operations could not be tracked, each number with the reason.
     #[must_use]
     pub fn losses(&self) -> [(u64, &'static str); 4] {
         [
             ("full", "pool full"),
             ("crowded", "key crowded"),
-            ("missed", "no room for the return"),
+            ("missed", "missed by fprobe"),
             ("unserved", "too many softirqs"),
         ]
         .map(|(key, reason)| (self.count(key), reason))
