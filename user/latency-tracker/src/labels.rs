@@ -99,9 +99,8 @@ pub(crate) fn table(labels: &Labels, is_whole: bool) -> Vec<String> {
         cells
     };
     let shown = sorted(labels);
-    let name = |row: &Row<'_>| {
-        out::printable(&text(&labels.by, row.label.unwrap_or(&Fields::default())))
-    };
+    let name =
+        |row: &Row<'_>| out::printable(&text(&labels.by, row.label.unwrap_or(&Fields::default())));
     let mut rows: Vec<_> = shown.iter().map(|row| cells(name(row), row)).collect();
     let other = row(None, &labels.other, labels.sum());
     if labels.full || other.delays.count > 0 {

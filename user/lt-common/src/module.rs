@@ -20,7 +20,7 @@ pub fn is_built_in(module: &str) -> bool {
     is_listed("modules.builtin", module)
 }
 
-/// Whether this list of modules of the running kernel has a module.
+/// Whether this list of the running kernel's modules contains a module.
 fn is_listed(list: &str, module: &str) -> bool {
     let Ok(release) = nix::sys::utsname::uname() else {
         return false;

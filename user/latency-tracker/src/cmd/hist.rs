@@ -172,8 +172,8 @@ const SINCE: &str = " since the start";
 fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if percentiles.is_empty() {
-        let when = if whole { "yet" } else { "in this time" };
-        lines.push(format!("no delay is known {when}"));
+        let when = if whole { "yet" } else { "in this interval" };
+        lines.push(format!("no delay recorded {when}"));
     } else {
         let known = percentiles.iter();
         let known: Vec<String> = known
@@ -264,7 +264,7 @@ mod tests {
         // The delays of operations that began before the start are not known, and not 0.
         let stats = Stats::parse("ended 3\nbefore_start_ended 3\nmin 0\nmean 0\nmax 0\n");
         let lines = footer(&[], 0, &stats.unwrap(), true);
-        assert_eq!(lines[0], "no delay is known yet");
+        assert_eq!(lines[0], "no delay recorded yet");
         assert!(
             lines.iter().all(|line| !line.starts_with("min")),
             "{lines:?}"
