@@ -12,6 +12,7 @@ use super::Reader;
 use super::feed::Feed;
 use crate::error::{Error, Result, What};
 use crate::metadata;
+use crate::schema::Clock;
 use crate::stream::{MAGIC, Origin, Part, Stream, WINDOW};
 use crate::trace::Trace;
 
@@ -124,7 +125,8 @@ impl Found {
 impl Reader {
     /// Adds the trace in `directory`.
     fn add(&mut self, directory: &Path, text: &[u8], growing: bool) -> Result<()> {
-        let schema = metadata::parse(&directory.join("metadata"), text, growing)?;
+        let mut schema = metadata::parse(&directory.join("metadata"), text, growing)?;
+        self.relate(&mut schema.clocks);
         let schema = Arc::new(schema);
         let trace = self.traces.len();
         let mut streams: Vec<Stream> = Vec::new();
@@ -178,6 +180,23 @@ impl Reader {
             first,
         });
         Ok(())
+    }
+
+    /// Gives a clock the offset that it has in an earlier trace. A tracer measures the offset again for each trace, so it
+    /// differs if the time of day was set in between, and would put the traces in the wrong order.
+    fn relate(&self, clocks: &mut [Clock]) {
+        for clock in clocks {
+            let mut known = self.traces.iter().flat_map(|trace| trace.schema.clocks());
+            let same = known.find(|of| {
+                of.uid.is_some()
+                    && of.uid == clock.uid
+                    && of.name == clock.name
+                    && of.frequency == clock.frequency
+            });
+            if let Some(of) = same {
+                (clock.offset_seconds, clock.offset_cycles) = (of.offset_seconds, of.offset_cycles);
+            }
+        }
     }
 
     fn ready(&mut self, threads: Option<usize>) {

@@ -112,6 +112,38 @@ fn streams_and_traces_are_merged_by_time() {
 }
 
 #[test]
+fn traces_of_one_clock_are_in_the_order_of_its_values() {
+    let facts = |times: &[u64]| Packet {
+        begin: times[0],
+        end: times[1],
+        ..Packet::default()
+    };
+    let text = metadata(&[("e", number())]);
+    let with = |uid: &str| text.replace("\"id\":\"c\",", &format!("\"id\":\"c\",{uid}"));
+    // Before the second recording, the time of day was set back by a second.
+    let (first, next) = ([10, 20], [30, 40]);
+    for (uids, is_one) in [
+        (["\"uid\":\"boot\",", "\"uid\":\"boot\","], true),
+        (["\"uid\":\"boot\",", "\"uid\":\"other\","], false),
+        (["", ""], false),
+    ] {
+        let dir = Dir::new();
+        let [a, b] = uids.map(with);
+        let back = b.replace("\"seconds\":5", "\"seconds\":4");
+        assert_ne!(b, back);
+        write(&dir.0.join("a"), &a, &[numbered(facts(&first), &first)]);
+        write(&dir.0.join("b"), &back, &[numbered(facts(&next), &next)]);
+        let found = times(&mut Reader::open(&dir.0).unwrap());
+        let expected = if is_one {
+            [first, next].concat()
+        } else {
+            [next, first].concat()
+        };
+        assert_eq!(found, expected, "{uids:?}");
+    }
+}
+
+#[test]
 fn a_stream_in_several_files_is_one() {
     let dir = Dir::new();
     let file = |n: u32, times: &[u64]| {
