@@ -97,6 +97,8 @@ pub(crate) struct Stream {
     packet_context: Option<NodeId>,
     /// The open file, with its index among the parts.
     open: Option<(usize, File)>,
+    /// Whether it stays open between two batches.
+    stays_open: bool,
     /// Start of the next packet.
     at: (usize, u64),
     pub(crate) packet: Packet,
@@ -151,6 +153,7 @@ impl Stream {
             offset: clock.map_or(Some(0), Clock::offset),
             packet_context: stream.and_then(|s| s.packet_context),
             open: None,
+            stays_open: true,
             at: (0, 0),
             packet: Packet::default(),
             latest: u64::MAX,
@@ -179,9 +182,10 @@ impl Stream {
         }
     }
 
-    /// Limits the size of the window: with many streams, windows are smaller.
-    pub(crate) fn limit_window(&mut self, size: usize) {
-        self.size = size;
+    /// Limits the size of the window, and whether the file stays open between two batches: with many streams, windows
+    /// are smaller, and not all files can be open.
+    pub(crate) fn limit(&mut self, window: usize, stays_open: bool) {
+        (self.size, self.stays_open) = (window, stays_open);
     }
 
     /// Starts reading events from this window.
@@ -323,6 +327,8 @@ impl Stream {
         stream.any = true;
         stream.size = PAGE as usize;
         let there = stream.open_packet(schema)?;
+        // All files of a trace are probed before they are read.
+        stream.open = None;
         Ok(there.then_some(stream))
     }
 }

@@ -24,6 +24,8 @@ const WINDOWS: usize = 4 << 20;
 const LEAST: usize = 16 << 10;
 /// Size of a trace from which threads are worth starting, bytes.
 const LARGE: u64 = 8 * WINDOW as u64;
+/// Number of streams up to which all files stay open. By default, a process may have 1,024 open files.
+const FILES: usize = 512;
 /// Maximum number of threads, unless an option sets it.
 const THREADS: usize = 4;
 
@@ -210,7 +212,7 @@ impl Reader {
         // Windows are a multiple of a page.
         self.feeds
             .iter_mut()
-            .for_each(|feed| feed.limit_window(size / 4096 * 4096));
+            .for_each(|feed| feed.limit(size / 4096 * 4096, streams <= FILES));
         self.begin();
     }
 }

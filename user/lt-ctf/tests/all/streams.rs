@@ -428,6 +428,34 @@ fn the_largest_event_is_read_however_small_windows_are() {
     }
 }
 
+/// By default, a process may have 1,024 open files.
+#[test]
+fn hundreds_of_streams_are_read_with_few_open_files() {
+    const STREAMS: u64 = 600;
+    let dir = Dir::new();
+    let all: Vec<u64> = (0..STREAMS).collect();
+    for (trace, of_trace) in all.chunks(200).enumerate() {
+        let stream = |(i, time): (u8, &u64)| {
+            let facts = Packet {
+                instance: i,
+                ..Packet::default()
+            };
+            numbered(facts, &[*time])
+        };
+        let streams: Vec<_> = (0..).zip(of_trace).map(stream).collect();
+        let to = dir.0.join(trace.to_string());
+        write(&to, &metadata(&[("e", number())]), &streams);
+    }
+    let at = fs::canonicalize(&dir.0).unwrap();
+    let is_of_trace =
+        |fd: &fs::DirEntry| fs::read_link(fd.path()).is_ok_and(|to| to.starts_with(&at));
+    let mut reader = Options::default().threads(0).open(&dir.0).unwrap();
+    assert!(matches!(reader.next(), Ok(Some(Item::Event(_)))));
+    let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    assert_eq!(open.filter(is_of_trace).count(), 0);
+    assert!(times(&mut reader).into_iter().eq(1..STREAMS));
+}
+
 /// The size of an event of [`numbered`], bytes.
 const EVENT: usize = 10;
 
