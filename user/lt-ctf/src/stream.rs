@@ -108,6 +108,8 @@ pub(crate) struct Stream {
     ready: bool,
     /// The previous packet.
     before: Option<Packet>,
+    /// The counter of discarded events before the first packet, if another trace has it.
+    earlier: Option<u64>,
     /// The counter of discarded events in the packet before the previous one.
     discarded: Option<u64>,
     /// Whether a packet has been opened, and the losses at its end have not been computed yet.
@@ -159,6 +161,7 @@ impl Stream {
             latest: u64::MAX,
             ready: false,
             before: None,
+            earlier: None,
             discarded: None,
             has_packet: false,
             lost: Vec::new(),

@@ -53,6 +53,12 @@ impl Feed {
         }
     }
 
+    pub(super) fn continue_from(&mut self, discarded: u64) {
+        if let Some(job) = &mut self.job {
+            job.stream.continue_from(discarded);
+        }
+    }
+
     /// Advances to the next item, and returns its time.
     #[inline]
     pub(super) fn advance(&mut self, ahead: Option<&Ahead>) -> Result<Option<i64>> {

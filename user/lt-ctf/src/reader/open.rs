@@ -2,6 +2,7 @@
 
 //! Finds the traces below a directory, and opens their streams.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use super::feed::Feed;
 use crate::error::{Error, Result, What};
 use crate::metadata;
 use crate::schema::Clock;
-use crate::stream::{MAGIC, Origin, Part, Stream, WINDOW};
+use crate::stream::{MAGIC, Origin, Part, Span, Stream, WINDOW};
 use crate::trace::Trace;
 
 /// Maximum depth at which traces are searched for.
@@ -76,6 +77,7 @@ impl Options {
             let first = reader.faults.into_iter().next().or(found.foreign);
             return Err(first.unwrap_or_else(|| Error::new(path, 0, What::Nowhere)));
         }
+        reader.connect();
         reader.ready(self.threads);
         Ok(reader)
     }
@@ -197,6 +199,35 @@ impl Reader {
             });
             if let Some(of) = same {
                 (clock.offset_seconds, clock.offset_cycles) = (of.offset_seconds, of.offset_cycles);
+            }
+        }
+    }
+
+    /// Connects the streams of a session that rotates: each trace has a part of every stream, and the counters of
+    /// discarded events continue.
+    fn connect(&mut self) {
+        let uuids = || self.traces.iter().filter_map(|trace| trace.schema.uuid());
+        if uuids().collect::<HashSet<_>>().len() == uuids().count() {
+            return;
+        }
+        let origins = self.feeds.iter().map(|feed| &feed.origin);
+        let span = |of: &Origin| of.span(&self.traces.get(of.trace)?.schema);
+        let spans: Vec<_> = origins.map(span).collect();
+        // A stream without an ID cannot be told from the streams of other CPUs.
+        let place = |span: &Span, number: u64| {
+            let uuid = self.traces.get(span.trace)?.schema.uuid()?;
+            let (class, id) = span.stream;
+            Some((uuid, class, id?, number))
+        };
+        let end = |span: &Span| {
+            let (_, last) = span.numbers?;
+            Some((place(span, last.checked_add(1)?)?, span.discarded?))
+        };
+        let ends: HashMap<_, _> = spans.iter().flatten().filter_map(end).collect();
+        let before = |span: &Span| ends.get(&place(span, span.numbers?.0)?).copied();
+        for (feed, span) in self.feeds.iter_mut().zip(&spans) {
+            if let Some(discarded) = span.as_ref().and_then(before) {
+                feed.continue_from(discarded);
             }
         }
     }

@@ -65,6 +65,48 @@ fn what_was_lost_is_told_where_it_was() {
     );
 }
 
+/// The counters of discarded events continue in the next chunk of a session that rotates.
+#[test]
+fn what_was_lost_in_the_first_packet_of_a_chunk_is_told() {
+    let dir = Dir::new();
+    let facts = |number, lost, begin| Packet {
+        number,
+        lost,
+        begin,
+        end: begin + 10,
+        ..Packet::default()
+    };
+    let chunks = [
+        [
+            numbered(facts(0, 2, 10), &[11]),
+            numbered(facts(1, 5, 20), &[21]),
+        ]
+        .concat(),
+        numbered(facts(2, 9, 30), &[31]),
+        // The packet before this one is missing, so its counter is not known.
+        numbered(facts(4, 20, 50), &[51]),
+    ];
+    let preamble = format!("\"preamble\",\"uuid\":{:?}", [7u8; 16]);
+    let text = metadata(&[("e", number())]).replace("\"preamble\"", &preamble);
+    for (name, chunk) in ["a", "b", "c"].into_iter().zip(chunks) {
+        write(&dir.0.join(name), &text, &[chunk]);
+    }
+    let mut reader = Reader::open(&dir.0).unwrap();
+    let told = rest(&mut reader);
+    let is_loss = |line: &&str| line.starts_with("lost ");
+    let losses: Vec<_> = told.iter().map(String::as_str).filter(is_loss).collect();
+    assert_eq!(
+        losses,
+        [
+            "lost 2 events 11..20 cpu Some(0)",
+            "lost 3 events 21..30 cpu Some(0)",
+            "lost 4 events 31..40 cpu Some(0)"
+        ]
+    );
+    reader.seek(i64::MIN).unwrap();
+    assert_eq!(rest(&mut reader), told);
+}
+
 #[test]
 fn streams_and_traces_are_merged_by_time() {
     let dir = Dir::new();
@@ -627,6 +669,7 @@ fn it_is_told_from_where_to_where_streams_reach() {
         cpu: Some(cpu),
         cycles,
         numbers: Some(numbers),
+        discarded: Some(0),
     };
     let spans = [span(2, 0, (5, 6), (9, 9)), span(3, 1, (10, 40), (4, 7))];
     assert_eq!(reader.spans(), spans);
