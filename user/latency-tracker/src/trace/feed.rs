@@ -362,7 +362,8 @@ impl Source {
                     builder.feed(&Event { time, cpu, what });
                 }
             }
-            while let Some(gap) = gaps.next_if(|gap| gap.from <= time) {
+            // A gap comes after the events at its start, such as the last event of a packet that is cut off.
+            while let Some(gap) = gaps.next_if(|gap| gap.from < time) {
                 let (time, cpu, until) = (gap.from, gap.cpu, gap.until);
                 let what = What::Lost { until };
                 builder.feed(&Event { time, cpu, what });

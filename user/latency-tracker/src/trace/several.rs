@@ -293,6 +293,8 @@ mod tests {
     use std::fs;
     use std::sync::atomic::AtomicBool;
 
+    use lt_model::Class::Working;
+
     use crate::trace::Told;
     use crate::trace::feed::{read, tests::traces};
 
@@ -428,6 +430,57 @@ mod tests {
                 && refused.contains("parts/first or ")
                 && refused.ends_with("parts/second"),
             "{refused}"
+        );
+    }
+
+    /// Writes a trace of one CPU whose only packet ends at its last event. Each switch has its time, the thread that is
+    /// switched out, and the next one.
+    fn record(to: &Path, switches: [(u64, i32, i32); 2]) {
+        const METADATA: &str = "/* CTF 1.8 */\n\
+            typealias integer { size = 64; } := u64;\n\
+            typealias integer { size = 32; signed = true; } := i32;\n\
+            trace { byte_order = le; };\n\
+            clock { name = c; };\n\
+            stream {\n\
+                packet.context := struct { u64 timestamp_begin; u64 timestamp_end; i32 cpu_id; };\n\
+                event.header := struct { u64 timestamp; };\n\
+            };\n\
+            event {\n\
+                name = sched_switch;\n\
+                fields := struct { i32 prev_tid; u64 prev_state; i32 next_tid; };\n\
+            };\n";
+        let mut stream: Vec<u8> = Vec::new();
+        for (time, ..) in switches {
+            stream.extend(time.to_le_bytes());
+        }
+        stream.extend(0i32.to_le_bytes());
+        for (time, prev, next) in switches {
+            stream.extend(time.to_le_bytes());
+            stream.extend(prev.to_le_bytes());
+            stream.extend(1u64.to_le_bytes());
+            stream.extend(next.to_le_bytes());
+        }
+        fs::create_dir(to).unwrap();
+        fs::write(to.join("metadata"), METADATA).unwrap();
+        fs::write(to.join("stream_0"), stream).unwrap();
+    }
+
+    #[test]
+    fn the_thread_of_the_last_event_does_not_run_until_the_next_trace() {
+        let dir = tempfile::tempdir().unwrap();
+        record(&dir.path().join("first"), [(10, 0, 1), (100, 1, 2)]);
+        record(&dir.path().join("second"), [(200, 3, 4), (300, 4, 0)]);
+        let told = told(dir.path()).unwrap();
+        assert_eq!(told.between().collect::<Vec<_>>(), [(0, (100, 200))]);
+        let ran = |tid: i32, from, to| {
+            let ids = told.model.by_tid(tid);
+            let threads = ids.filter_map(|id| told.model.thread(id));
+            let times = threads.map(|thread| thread.time_in(Working, from, to));
+            times.sum::<u64>()
+        };
+        assert_eq!(
+            [ran(1, 0, 100), ran(2, 100, 200), ran(4, 200, 300)],
+            [90, 0, 100]
         );
     }
 
