@@ -75,6 +75,10 @@ for unit in latency-tracker.service latency-tracker-export.service $RECORDER.ser
 	tail -n 1 /tmp/security
 done
 
+# The name of an instance may have a -.
+systemctl show -p ExecStart latency-tracker-record@slow-disk | grep -F 'record $RECORD_OPTIONS slow-disk ;' ||
+	fail "latency-tracker-record@slow-disk does not record slow-disk"
+
 echo "== instances"
 mkdir $CONF
 echo 'slow block threshold=10ms dev=slow' >$CONF/slow.conf
