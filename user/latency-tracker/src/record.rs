@@ -303,10 +303,14 @@ impl Recorder<'_> {
                 self.say_state(history)?;
             }
             Kept::Nothing => {
+                history.skipped += 1;
                 self.say_skipped(woken, Skip::Budget)?;
-                let hint = "free some space, raise --disk-budget or use --rotate";
+                let hint = match self.args.rotate {
+                    true => "raise --disk-budget, or lower --subbuf-size or --num-subbuf",
+                    false => "free some space, raise --disk-budget or use --rotate",
+                };
                 note(&format!(
-                    "the disk budget is used up, so the run ends; {hint}"
+                    "no room for the capture within the disk budget, so the run ends; {hint}"
                 ));
                 return Ok(false);
             }
@@ -513,19 +517,14 @@ impl Recorder<'_> {
 
     /// Whether a capture of `size` bytes fits, after removal of old captures with `--rotate`.
     fn make_room(&self, size: u64) -> Result<bool> {
-        while self.captures.size()? + size > self.args.disk_budget.0 {
-            if !self.args.rotate {
-                return Ok(false);
-            }
-            let Some(oldest) = self.captures.remove_oldest()? else {
-                return Ok(false);
-            };
+        let (budget, rotate) = (self.args.disk_budget.0, self.args.rotate);
+        let removed = |oldest: &Path| {
             note(&format!(
                 "removed {} to stay within the disk budget",
                 oldest.display()
             ));
-        }
-        Ok(true)
+        };
+        self.captures.make_room(size, budget, rotate, removed)
     }
 
     /// Removes captures that exceed the age limit.

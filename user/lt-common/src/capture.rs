@@ -172,9 +172,7 @@ impl Captures {
 
     /// Size of all captures in bytes, including those that are not complete yet, but have a number.
     pub fn size(&self) -> Result<u64> {
-        let mut captures = numbered(&self.directory)?;
-        captures.extend(self.reserved()?);
-        Ok(captures.iter().map(|(_, path)| size_of(path)).sum())
+        Ok(total(&numbered(&self.directory)?) + total(&self.reserved()?))
     }
 
     /// The partial captures that have a number.
@@ -189,13 +187,34 @@ impl Captures {
         Ok(partial.collect())
     }
 
-    /// Removes the oldest capture and returns its path; `None` if there are no captures.
-    pub fn remove_oldest(&self) -> Result<Option<PathBuf>> {
-        let Some((_, path)) = numbered(&self.directory)?.into_iter().next() else {
-            return Ok(None);
+    /// Makes room for `size` more bytes within `budget`: with `rotate`, removes the oldest captures, and passes the path
+    /// of each to `removed`. Returns false, and removes nothing, if that would not be enough. The caller must hold the
+    /// lock of [`Captures::alone`].
+    pub fn make_room(
+        &self,
+        size: u64,
+        budget: u64,
+        rotate: bool,
+        mut removed: impl FnMut(&Path),
+    ) -> Result<bool> {
+        let mut all = self.size()? + size;
+        let least = match rotate {
+            true => total(&self.reserved()?) + size,
+            false => all,
         };
-        fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
-        Ok(Some(path))
+        if least > budget {
+            return Ok(false);
+        }
+        for (_, path) in numbered(&self.directory)? {
+            if all <= budget {
+                break;
+            }
+            let freed = size_of(&path);
+            fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
+            all = all.saturating_sub(freed);
+            removed(&path);
+        }
+        Ok(true)
     }
 
     /// Removes the captures that were saved more than `age` ago, and returns their paths. The age of a capture of this
@@ -306,6 +325,11 @@ impl Drop for Partial {
     }
 }
 
+/// Size of all files of these captures, in bytes.
+fn total(captures: &[(u64, PathBuf)]) -> u64 {
+    captures.iter().map(|(_, path)| size_of(path)).sum()
+}
+
 /// Size of all files below `path`, in bytes.
 pub fn size_of(path: &Path) -> u64 {
     let Ok(meta) = fs::symlink_metadata(path) else {
@@ -343,7 +367,17 @@ mod tests {
         drop(captures.partial().unwrap());
         assert_eq!(captures.next_number().unwrap(), 10001);
         assert_eq!(captures.size().unwrap(), 20);
-        assert!(captures.remove_oldest().unwrap().unwrap().ends_with("0001"));
+        let make_room = |size, budget, rotate| {
+            let mut removed = Vec::new();
+            let push = |path: &Path| removed.push(path.to_path_buf());
+            let made = captures.make_room(size, budget, rotate, push).unwrap();
+            (made, removed)
+        };
+        // A capture that does not fit even alone costs no other one.
+        assert_eq!(make_room(31, 30, true), (false, vec![]));
+        assert_eq!(make_room(11, 30, false), (false, vec![]));
+        assert_eq!(make_room(10, 30, true), (true, vec![]));
+        assert_eq!(make_room(11, 30, true), (true, vec![dir.join("0001")]));
         assert_eq!(numbered(&dir).unwrap().len(), 3);
         let old = SystemTime::now() - Duration::from_secs(100);
         let future = SystemTime::now() + Duration::from_secs(100);
