@@ -33,6 +33,7 @@ refused "a missing instance" lttng-snapshot nosuch
 load_module
 null_disk slow 200000000
 mkdir -m 700 /tmp/captures /tmp/captures/0000
+echo '{}' >/tmp/captures/0000/alert.json
 touch -d '2000-01-01' /tmp/captures/0000
 latency-tracker record --cooldown 0s --keep-for 1d -o /tmp/captures slow block threshold=50ms dev=slow >/tmp/record.log 2>&1 &
 recorder=$!

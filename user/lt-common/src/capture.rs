@@ -172,7 +172,15 @@ impl Captures {
 
     /// Size of all captures in bytes, including those that are not complete yet, but have a number.
     pub fn size(&self) -> Result<u64> {
-        Ok(total(&numbered(&self.directory)?) + total(&self.reserved()?))
+        Ok(total(&self.complete()?) + total(&self.reserved()?))
+    }
+
+    /// The complete captures, the oldest first. A numbered directory that is none, such as a trace of `--events-for` or
+    /// a directory of the user, counts for no limit and is never removed.
+    fn complete(&self) -> Result<Vec<(u64, PathBuf)>> {
+        let mut captures = numbered(&self.directory)?;
+        captures.retain(|(_, path)| path.join("alert.json").is_file());
+        Ok(captures)
     }
 
     /// The partial captures that have a number.
@@ -205,7 +213,7 @@ impl Captures {
         if least > budget {
             return Ok(false);
         }
-        for (_, path) in numbered(&self.directory)? {
+        for (_, path) in self.complete()? {
             if all <= budget {
                 break;
             }
@@ -227,7 +235,7 @@ impl Captures {
     fn remove_older_at(&self, age: Duration, now: &Taken) -> Result<Vec<PathBuf>> {
         let today = UNIX_EPOCH + Duration::from_secs(now.taken);
         let mut removed = Vec::new();
-        for (_, path) in numbered(&self.directory)? {
+        for (_, path) in self.complete()? {
             let meta = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
             // A modification time in the future comes from a wrong clock, and gives no age: without a known time since
             // boot, the capture is kept.
@@ -258,7 +266,7 @@ fn taken(capture: &Path) -> Option<Taken> {
     serde_json::from_str(&fs::read_to_string(capture.join("alert.json")).ok()?).ok()
 }
 
-/// Returns the captures in a directory, the oldest first.
+/// Returns the numbered entries of a directory, the oldest first.
 pub fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let place = || directory.display().to_string();
     let mut list = Vec::new();
@@ -355,7 +363,10 @@ mod tests {
         for partial in &gone {
             fs::create_dir_all(partial).unwrap();
         }
-        fs::create_dir_all(dir.join("notes")).unwrap();
+        for other in ["notes", "0000"] {
+            fs::create_dir_all(dir.join(other)).unwrap();
+            fs::write(dir.join(other).join("mine"), "123").unwrap();
+        }
         let captures = Captures::open(&dir).unwrap();
         assert!(gone.iter().all(|partial| !partial.exists()));
         assert_eq!(captures.next_number().unwrap(), 1);
@@ -378,10 +389,10 @@ mod tests {
         assert_eq!(make_room(11, 30, false), (false, vec![]));
         assert_eq!(make_room(10, 30, true), (true, vec![]));
         assert_eq!(make_room(11, 30, true), (true, vec![dir.join("0001")]));
-        assert_eq!(numbered(&dir).unwrap().len(), 3);
+        assert_eq!(captures.complete().unwrap().len(), 3);
         let old = SystemTime::now() - Duration::from_secs(100);
         let future = SystemTime::now() + Duration::from_secs(100);
-        for (number, time) in [("0002", old), ("9999", future)] {
+        for (number, time) in [("0000", old), ("0002", old), ("9999", future)] {
             File::open(dir.join(number))
                 .unwrap()
                 .set_modified(time)
@@ -389,8 +400,8 @@ mod tests {
         }
         let removed = captures.remove_older(Duration::from_secs(50)).unwrap();
         assert_eq!(removed, [dir.join("0002")]);
-        assert_eq!(numbered(&dir).unwrap().len(), 2);
-        assert!(dir.join("notes").exists());
+        assert_eq!(captures.complete().unwrap().len(), 2);
+        assert!(dir.join("notes/mine").exists() && dir.join("0000/mine").exists());
         fs::remove_dir_all(&dir).unwrap();
     }
 
