@@ -3,11 +3,12 @@
 #
 # `latency-tracker record` keeps numbered captures, each with the trace of its slow request, and
 # misses no alert, even if `wakeup` has other readers. A full disk or a killed session daemon loses
-# the trace, not the alert. A capture has the limits of the late thread's cgroups, with their
-# counters before and after the delay, and the addresses of the functions in its trace. Ctrl-C ends
-# the run, also after an alert, and leaves no session, instance or daemon behind. Old captures are
-# removed; `captures` lists and shows them. --events-for records all that an analysis reads, without
-# an instance. scripts/lttng-snapshot saves a snapshot at an alert, too.
+# the trace, not the alert; a closed output loses nothing. A capture has the limits of the late
+# thread's cgroups, with their counters before and after the delay, and the addresses of the
+# functions in its trace. Ctrl-C ends the run, also after an alert, and leaves no session, instance
+# or daemon behind. Old captures are removed; `captures` lists and shows them. --events-for records
+# all that an analysis reads, without an instance. scripts/lttng-snapshot saves a snapshot at an
+# alert, too.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -138,6 +139,16 @@ wait $recorder && status=0 || status=$?
 cat /tmp/record.log
 assert_eq $status 2 "the exit status after an alert and Ctrl-C"
 assert_eq "$(seqs /tmp/last/0001/alert.json)" 1 "the alert before Ctrl-C"
+
+# The reader of the output is gone when an alert comes: the run ends, with a capture.
+mkfifo /tmp/output
+latency-tracker record --no-explain -o /tmp/unread unread block threshold=50ms dev=slow >/tmp/output 2>/tmp/record.log &
+recorder=$!
+sed '/^armed/q' /tmp/output
+reads slow 1 0
+wait $recorder || true
+cat /tmp/record.log
+assert_eq "$(seqs /tmp/unread/0001/alert.json)" 1 "the alert of a run whose output is not read"
 
 control 'shared block threshold=50ms dev=slow wakeup_interval=0'
 start /tmp/shared --post-trigger 1s shared

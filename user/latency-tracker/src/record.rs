@@ -411,18 +411,8 @@ impl Recorder<'_> {
             }
         };
         self.service.alive();
-        let alerts = out::plural(woken.alerts.len(), "alert");
-        let (with, explained) = match failure {
-            None => ("saved", !self.args.no_explain),
-            Some(_) => ("saved without a trace", false),
-        };
-        out::line(&format!(
-            "\ncapture {number:04}: {alerts}, {with} within {}",
-            Nanos(took.as_nanos() as u64)
-        ))?;
-        if explained {
-            out::line(&explanation(self.service, self.captures, &partial, woken))?;
-        }
+        let explained = failure.is_none() && !self.args.no_explain;
+        let text = explained.then(|| explanation(self.service, self.captures, &partial, woken));
         let path = match self.captures.keep(partial, number) {
             Ok(path) => path,
             Err(error) => {
@@ -430,6 +420,19 @@ impl Recorder<'_> {
                 return Ok(Kept::Alerts(None));
             }
         };
+        // Only now: a failure to print must not cost the capture.
+        let alerts = out::plural(woken.alerts.len(), "alert");
+        let how = match failure {
+            None => "saved",
+            Some(_) => "saved without a trace",
+        };
+        out::line(&format!(
+            "\ncapture {number:04}: {alerts}, {how} within {}",
+            Nanos(took.as_nanos() as u64)
+        ))?;
+        if let Some(text) = text {
+            out::line(&text)?;
+        }
         out::line(&format!("saved as {}", path.display()))?;
         Ok(match failure {
             None => Kept::Capture(path),
