@@ -121,7 +121,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         signals: &signals,
         service: &service,
         captures: &captures,
-        tracker: armed.tracker(),
+        armed: &armed,
     };
     let machine = Machine {
         flight,
@@ -186,7 +186,7 @@ struct Recorder<'a> {
     signals: &'a Signals,
     service: &'a Service,
     captures: &'a Captures,
-    tracker: &'a str,
+    armed: &'a Armed<'a>,
 }
 
 /// The resources of a run besides the instance.
@@ -247,6 +247,7 @@ impl Recorder<'_> {
                 }
             }
             if woken.end {
+                self.armed.set_removed();
                 let unloaded = lt_common::module::is_going() || !self.root.is_loaded();
                 let what = match unloaded {
                     true => "the latency_tracker module was unloaded".to_string(),
@@ -453,7 +454,7 @@ impl Recorder<'_> {
             capture,
             taken: Taken::now(),
             instance: self.args.name(),
-            tracker: self.tracker,
+            tracker: self.armed.tracker(),
             snapshot_took: took.as_nanos() as u64,
             lost: woken.missed,
             skipped: history.skipped,
