@@ -7,8 +7,8 @@
 # thread's cgroups, with their counters before and after the delay, and the addresses of the
 # functions in its trace. Ctrl-C ends the run, also after an alert, and leaves no session, instance
 # or daemon behind. Old captures are removed; `captures` lists and shows them. --events-for records
-# all that an analysis reads, without an instance. scripts/lttng-snapshot saves a snapshot at an
-# alert, too.
+# all that an analysis reads, without an instance, and keeps it if the session ends early.
+# scripts/lttng-snapshot saves a snapshot at an alert, too.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -208,6 +208,18 @@ grep -E "^recorded [0-9,]+ events .*: $trace\$" /tmp/record.log || fail "what wa
 grep "^next: latency-tracker analyze io $trace\$" /tmp/record.log || fail "no next command"
 latency-tracker analyze io $trace --csv >/tmp/io.csv
 assert_eq "$(grep -c '^device,.*slow' /tmp/io.csv)" 1 "rows of the disk"
+
+# If another program ends the session, what it has recorded is kept.
+latency-tracker record --events-for io -o /tmp/cut >/tmp/record.log 2>&1 &
+recorder=$!
+wait_until 180 grep 'recording until Ctrl-C$' /tmp/record.log
+reads slow 1 0
+lttng destroy "$(lttng --no-sessiond list | grep -o 'latency-tracker-events-[0-9]*')"
+stop
+assert_eq $status 1 "the exit status without a session"
+babeltrace2 /tmp/cut/0001/trace | grep 'block_rq_complete: .* sector = 0,' >/dev/null || fail "no trace of the session"
+grep 'may be incomplete, and its losses are unknown: /tmp/cut/0001/trace$' /tmp/record.log || fail "the trace is not named"
+! grep 'left behind' /tmp/record.log || fail "no session is left behind"
 wait_until 20 sh -c '! pgrep lttng'
 
 # Default events that LTTng has no probe for are named, and the others recorded.
