@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lt_common::Outcome;
-use lt_common::capture::{Captures, Partial, Record, Taken, size_of};
+use lt_common::capture::{Captures, Partial, Record, Taken};
 use lt_common::out::{self, bytes, note};
 use lt_common::wait::{Signals, Wake};
 use lt_proc::evidence::Evidence;
@@ -378,10 +378,10 @@ impl Recorder<'_> {
         }
         let saved = partial.and_then(|mut partial| {
             let alone = self.captures.alone()?;
-            if !self.make_room(size_of(&partial.path))? {
+            let number = self.captures.number(&mut partial)?;
+            if !self.make_room()? {
                 return Ok(None);
             }
-            let number = self.captures.number(&mut partial)?;
             drop(alone);
             let mut record = self.record(number, took, woken, history, failure.as_deref());
             let sent = match (&self.args.url, &failure) {
@@ -519,8 +519,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// Whether a capture of `size` bytes fits, after removal of old captures with `--rotate`.
-    fn make_room(&self, size: u64) -> Result<bool> {
+    /// Whether a capture that has its number fits, after removal of old captures with `--rotate`.
+    fn make_room(&self) -> Result<bool> {
         let (budget, rotate) = (self.args.disk_budget.0, self.args.rotate);
         let removed = |oldest: &Path| {
             note(&format!(
@@ -528,7 +528,7 @@ impl Recorder<'_> {
                 oldest.display()
             ));
         };
-        self.captures.make_room(size, budget, rotate, removed)
+        self.captures.make_room(budget, rotate, removed)
     }
 
     /// Removes captures that exceed the age limit.

@@ -195,19 +195,19 @@ impl Captures {
         Ok(partial.collect())
     }
 
-    /// Makes room for `size` more bytes within `budget`: with `rotate`, removes the oldest captures, and passes the path
-    /// of each to `removed`. Returns false, and removes nothing, if that would not be enough. The caller must hold the
-    /// lock of [`Captures::alone`].
+    /// Keeps the size of all captures within `budget`: with `rotate`, removes the oldest complete ones, and passes the
+    /// path of each to `removed`. Returns false, and removes nothing, if that would not be enough. The caller must hold
+    /// the lock of [`Captures::alone`], and have given the new capture its number, so that the number of a removed
+    /// capture is not used again.
     pub fn make_room(
         &self,
-        size: u64,
         budget: u64,
         rotate: bool,
         mut removed: impl FnMut(&Path),
     ) -> Result<bool> {
-        let mut all = self.size()? + size;
+        let mut all = self.size()?;
         let least = match rotate {
-            true => total(&self.reserved()?) + size,
+            true => total(&self.reserved()?),
             false => all,
         };
         if least > budget {
@@ -378,17 +378,21 @@ mod tests {
         drop(captures.partial().unwrap());
         assert_eq!(captures.next_number().unwrap(), 10001);
         assert_eq!(captures.size().unwrap(), 20);
-        let make_room = |size, budget, rotate| {
+        let make_room = |budget, rotate| {
             let mut removed = Vec::new();
             let push = |path: &Path| removed.push(path.to_path_buf());
-            let made = captures.make_room(size, budget, rotate, push).unwrap();
+            let made = captures.make_room(budget, rotate, push).unwrap();
             (made, removed)
         };
+        let mut new = captures.partial().unwrap();
+        new.write("alert.json", "1234567890").unwrap();
+        assert_eq!(captures.number(&mut new).unwrap(), 10001);
         // A capture that does not fit even alone costs no other one.
-        assert_eq!(make_room(31, 30, true), (false, vec![]));
-        assert_eq!(make_room(11, 30, false), (false, vec![]));
-        assert_eq!(make_room(10, 30, true), (true, vec![]));
-        assert_eq!(make_room(11, 30, true), (true, vec![dir.join("0001")]));
+        assert_eq!(make_room(9, true), (false, vec![]));
+        assert_eq!(make_room(29, false), (false, vec![]));
+        assert_eq!(make_room(30, true), (true, vec![]));
+        assert_eq!(make_room(29, true), (true, vec![dir.join("0001")]));
+        drop(new);
         assert_eq!(captures.complete().unwrap().len(), 3);
         let old = SystemTime::now() - Duration::from_secs(100);
         let future = SystemTime::now() + Duration::from_secs(100);
@@ -402,6 +406,21 @@ mod tests {
         assert_eq!(removed, [dir.join("0002")]);
         assert_eq!(captures.complete().unwrap().len(), 2);
         assert!(dir.join("notes/mine").exists() && dir.join("0000/mine").exists());
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_capture_that_replaces_all_others_has_a_number_of_its_own() {
+        let dir = scratch("rotated");
+        let captures = Captures::open(&dir.join("captures")).unwrap();
+        for number in [1, 2] {
+            let mut partial = captures.partial().unwrap();
+            partial.write("alert.json", "12345").unwrap();
+            assert_eq!(captures.number(&mut partial).unwrap(), number);
+            assert!(captures.make_room(5, true, |_| ()).unwrap());
+            captures.keep(partial, number).unwrap();
+        }
+        assert_eq!(captures.complete().unwrap().len(), 1);
         fs::remove_dir_all(&dir).unwrap();
     }
 
