@@ -285,10 +285,13 @@ pub fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
 /// Prefix of an unfinished capture: `.partial-PID`, and `.partial-PID-NUMBER` once it has a number.
 const PARTIAL: &str = ".partial-";
 
+/// Whether the process that made this unfinished capture no longer runs. This process has not made any yet: its PID is
+/// that of an earlier recorder, of another boot or container.
 fn owner_is_gone(name: &str) -> bool {
     let owner = name.strip_prefix(PARTIAL).unwrap_or("");
     let pid = owner.split('-').next().unwrap_or("");
-    !Path::new("/proc").join(pid).exists() || pid.is_empty()
+    let is_ours = pid.parse() == Ok(std::process::id());
+    !Path::new("/proc").join(pid).exists() || pid.is_empty() || is_ours
 }
 
 /// Opens the file that serves as the lock: a directory cannot be locked on NFS.
@@ -359,7 +362,8 @@ mod tests {
     #[test]
     fn captures_are_numbered_kept_whole_and_removed_oldest_first() {
         let dir = std::env::temp_dir().join(format!("lt-captures-{}", std::process::id()));
-        let gone = [".partial-4194399", ".partial-4194399-0007"].map(|name| dir.join(name));
+        let ours = format!(".partial-{}-0008", std::process::id());
+        let gone = [".partial-4194399", ".partial-4194399-0007", &ours].map(|name| dir.join(name));
         for partial in &gone {
             fs::create_dir_all(partial).unwrap();
         }
