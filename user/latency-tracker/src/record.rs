@@ -234,6 +234,8 @@ impl Recorder<'_> {
             let woken_at = Instant::now();
             let woken = stream.read()?;
             if woken.missed > 0 {
+                // An alert that was missed has fired, too.
+                outcome = Outcome::Alert;
                 history.missed += woken.missed;
                 note(&format!(
                     "missed {}, overwritten before they were read: create the instance with a larger ring=",
