@@ -3,11 +3,12 @@
 #
 # `latency-tracker record` keeps numbered captures, each with the trace of its slow request, and
 # misses no alert, even if `wakeup` has other readers. A full disk or a killed session daemon loses
-# the trace, not the alert. A capture has the limits of the late thread's cgroups, with their
-# counters before and after the delay, and the addresses of the functions in its trace. Ctrl-C ends
-# the run, also after an alert, and leaves no session, instance or daemon behind. Old captures are
-# removed; `captures` lists and shows them. --events-for records all that an analysis reads, without
-# an instance. scripts/lttng-snapshot saves a snapshot at an alert, too.
+# the trace, not the alert; a closed output loses nothing. A capture has the limits of the late
+# thread's cgroups, with their counters before and after the delay, and the addresses of the
+# functions in its trace. Ctrl-C ends the run, also after an alert, and leaves no session, instance
+# or daemon behind. Old captures are removed; `captures` lists and shows them. --events-for records
+# all that an analysis reads, without an instance, and keeps it if the session ends early.
+# scripts/lttng-snapshot saves a snapshot at an alert, too.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -33,6 +34,7 @@ refused "a missing instance" lttng-snapshot nosuch
 load_module
 null_disk slow 200000000
 mkdir -m 700 /tmp/captures /tmp/captures/0000
+echo '{}' >/tmp/captures/0000/alert.json
 touch -d '2000-01-01' /tmp/captures/0000
 latency-tracker record --cooldown 0s --keep-for 1d -o /tmp/captures slow block threshold=50ms dev=slow >/tmp/record.log 2>&1 &
 recorder=$!
@@ -138,6 +140,16 @@ cat /tmp/record.log
 assert_eq $status 2 "the exit status after an alert and Ctrl-C"
 assert_eq "$(seqs /tmp/last/0001/alert.json)" 1 "the alert before Ctrl-C"
 
+# The reader of the output is gone when an alert comes: the run ends, with a capture.
+mkfifo /tmp/output
+latency-tracker record --no-explain -o /tmp/unread unread block threshold=50ms dev=slow >/tmp/output 2>/tmp/record.log &
+recorder=$!
+sed '/^armed/q' /tmp/output
+reads slow 1 0
+wait $recorder || true
+cat /tmp/record.log
+assert_eq "$(seqs /tmp/unread/0001/alert.json)" 1 "the alert of a run whose output is not read"
+
 control 'shared block threshold=50ms dev=slow wakeup_interval=0'
 start /tmp/shared --post-trigger 1s shared
 (while cat $LT/shared/wakeup; do :; done) >/tmp/loop &
@@ -196,6 +208,18 @@ grep -E "^recorded [0-9,]+ events .*: $trace\$" /tmp/record.log || fail "what wa
 grep "^next: latency-tracker analyze io $trace\$" /tmp/record.log || fail "no next command"
 latency-tracker analyze io $trace --csv >/tmp/io.csv
 assert_eq "$(grep -c '^device,.*slow' /tmp/io.csv)" 1 "rows of the disk"
+
+# If another program ends the session, what it has recorded is kept.
+latency-tracker record --events-for io -o /tmp/cut >/tmp/record.log 2>&1 &
+recorder=$!
+wait_until 180 grep 'recording until Ctrl-C$' /tmp/record.log
+reads slow 1 0
+lttng destroy "$(lttng --no-sessiond list | grep -o 'latency-tracker-events-[0-9]*')"
+stop
+assert_eq $status 1 "the exit status without a session"
+babeltrace2 /tmp/cut/0001/trace | grep 'block_rq_complete: .* sector = 0,' >/dev/null || fail "no trace of the session"
+grep 'may be incomplete, and its losses are unknown: /tmp/cut/0001/trace$' /tmp/record.log || fail "the trace is not named"
+! grep 'left behind' /tmp/record.log || fail "no session is left behind"
 wait_until 20 sh -c '! pgrep lttng'
 
 # Default events that LTTng has no probe for are named, and the others recorded.

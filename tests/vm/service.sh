@@ -57,6 +57,7 @@ CAPTURES=/var/lib/latency-tracker/captures
 trap '[ $? -eq 0 ] || { systemctl --no-pager status "latency-tracker*" lttng-sessiond; journalctl --no-pager -n 60; }' EXIT
 
 names() { awk '{ print $1 }' $LT/control | sort | xargs; }
+group_of() { stat -c %g "$LT/$1/alerts" 2>/dev/null || busybox stat -c %g "$LT/$1/alerts"; }
 property() { systemctl show --value -p "$1" $RECORDER; }
 is() { [ "$(property "$1")" = "$2" ]; }
 differs() { [ "$(property "$1")" != "$2" ]; }
@@ -75,6 +76,10 @@ for unit in latency-tracker.service latency-tracker-export.service $RECORDER.ser
 	tail -n 1 /tmp/security
 done
 
+# The name of an instance may have a -.
+systemctl show -p ExecStart latency-tracker-record@slow-disk | grep -F 'record $RECORD_OPTIONS slow-disk ;' ||
+	fail "latency-tracker-record@slow-disk does not record slow-disk"
+
 echo "== instances"
 mkdir $CONF
 echo 'slow block threshold=10ms dev=slow' >$CONF/slow.conf
@@ -82,7 +87,7 @@ systemd-sysusers
 group=$(getent group latency-tracker | cut -d: -f3)
 systemctl start latency-tracker
 assert_eq "$(names)" slow "the instances"
-assert_eq "$(stat -c %g $LT/slow/alerts 2>/dev/null || busybox stat -c %g $LT/slow/alerts)" "$group" "the group of what is read"
+assert_eq "$(group_of slow)" "$group" "the group of what is read"
 setpriv --reuid 65534 --regid 65534 --groups "$group" latency-tracker list
 refused "another user" setpriv --reuid 65534 --regid 65534 --clear-groups latency-tracker list
 echo 'late wakeup threshold=1h' >$CONF/late.conf
@@ -133,6 +138,10 @@ systemctl stop latency-tracker-export
 if [ -z "${LT_LONG:-}" ]; then
 	systemctl stop latency-tracker
 	assert_eq "$(names)" "" "the instances after stop"
+	# `su` leaves root without /usr/sbin in its PATH.
+	modprobe -r latency_tracker
+	PATH=/usr/local/bin:/usr/bin:/bin latency-tracker start late wakeup threshold=1h
+	assert_eq "$(group_of late)" "$group" "the group, if PATH is that of a user"
 	exit 0
 fi
 

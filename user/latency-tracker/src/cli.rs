@@ -317,7 +317,7 @@ pub(crate) struct WatchArgs {
     pub(crate) count: Option<u64>,
     /// On each alert: snapshot[,session=NAME] | shell,command=COMMAND | signal,num=N,pid=PID |
     /// continue. Repeatable; without `continue`, watch ends at the first alert. pid=parent is the
-    /// parent process of watch. A failed action ends the run.
+    /// process that started watch. A failed action ends the run.
     #[arg(long, value_name = "ACTION")]
     pub(crate) on_alert: Vec<Action>,
 }

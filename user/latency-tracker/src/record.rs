@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lt_common::Outcome;
-use lt_common::capture::{Captures, Partial, Record, Taken, size_of};
+use lt_common::capture::{Captures, Partial, Record, Taken};
 use lt_common::out::{self, bytes, note};
 use lt_common::wait::{Signals, Wake};
 use lt_proc::evidence::Evidence;
@@ -121,7 +121,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         signals: &signals,
         service: &service,
         captures: &captures,
-        tracker: armed.tracker(),
+        armed: &armed,
     };
     let machine = Machine {
         flight,
@@ -186,7 +186,7 @@ struct Recorder<'a> {
     signals: &'a Signals,
     service: &'a Service,
     captures: &'a Captures,
-    tracker: &'a str,
+    armed: &'a Armed<'a>,
 }
 
 /// The resources of a run besides the instance.
@@ -234,6 +234,8 @@ impl Recorder<'_> {
             let woken_at = Instant::now();
             let woken = stream.read()?;
             if woken.missed > 0 {
+                // An alert that was missed has fired, too.
+                outcome = Outcome::Alert;
                 history.missed += woken.missed;
                 note(&format!(
                     "missed {}, overwritten before they were read: create the instance with a larger ring=",
@@ -247,6 +249,7 @@ impl Recorder<'_> {
                 }
             }
             if woken.end {
+                self.armed.set_removed();
                 let unloaded = lt_common::module::is_going() || !self.root.is_loaded();
                 let what = match unloaded {
                     true => "the latency_tracker module was unloaded".to_string(),
@@ -303,10 +306,14 @@ impl Recorder<'_> {
                 self.say_state(history)?;
             }
             Kept::Nothing => {
+                history.skipped += 1;
                 self.say_skipped(woken, Skip::Budget)?;
-                let hint = "free some space, raise --disk-budget or use --rotate";
+                let hint = match self.args.rotate {
+                    true => "raise --disk-budget, or lower --subbuf-size or --num-subbuf",
+                    false => "free some space, raise --disk-budget or use --rotate",
+                };
                 note(&format!(
-                    "the disk budget is used up, so the run ends; {hint}"
+                    "no room for the capture within the disk budget, so the run ends; {hint}"
                 ));
                 return Ok(false);
             }
@@ -373,10 +380,10 @@ impl Recorder<'_> {
         }
         let saved = partial.and_then(|mut partial| {
             let alone = self.captures.alone()?;
-            if !self.make_room(size_of(&partial.path))? {
+            let number = self.captures.number(&mut partial)?;
+            if !self.make_room()? {
                 return Ok(None);
             }
-            let number = self.captures.number(&mut partial)?;
             drop(alone);
             let mut record = self.record(number, took, woken, history, failure.as_deref());
             let sent = match (&self.args.url, &failure) {
@@ -407,18 +414,8 @@ impl Recorder<'_> {
             }
         };
         self.service.alive();
-        let alerts = out::plural(woken.alerts.len(), "alert");
-        let (with, explained) = match failure {
-            None => ("saved", !self.args.no_explain),
-            Some(_) => ("saved without a trace", false),
-        };
-        out::line(&format!(
-            "\ncapture {number:04}: {alerts}, {with} within {}",
-            Nanos(took.as_nanos() as u64)
-        ))?;
-        if explained {
-            out::line(&explanation(self.service, self.captures, &partial, woken))?;
-        }
+        let explained = failure.is_none() && !self.args.no_explain;
+        let text = explained.then(|| explanation(self.service, self.captures, &partial, woken));
         let path = match self.captures.keep(partial, number) {
             Ok(path) => path,
             Err(error) => {
@@ -426,6 +423,19 @@ impl Recorder<'_> {
                 return Ok(Kept::Alerts(None));
             }
         };
+        // Only now: a failure to print must not cost the capture.
+        let alerts = out::plural(woken.alerts.len(), "alert");
+        let how = match failure {
+            None => "saved",
+            Some(_) => "saved without a trace",
+        };
+        out::line(&format!(
+            "\ncapture {number:04}: {alerts}, {how} within {}",
+            Nanos(took.as_nanos() as u64)
+        ))?;
+        if let Some(text) = text {
+            out::line(&text)?;
+        }
         out::line(&format!("saved as {}", path.display()))?;
         Ok(match failure {
             None => Kept::Capture(path),
@@ -446,7 +456,7 @@ impl Recorder<'_> {
             capture,
             taken: Taken::now(),
             instance: self.args.name(),
-            tracker: self.tracker,
+            tracker: self.armed.tracker(),
             snapshot_took: took.as_nanos() as u64,
             lost: woken.missed,
             skipped: history.skipped,
@@ -511,21 +521,16 @@ impl Recorder<'_> {
         }
     }
 
-    /// Whether a capture of `size` bytes fits, after removal of old captures with `--rotate`.
-    fn make_room(&self, size: u64) -> Result<bool> {
-        while self.captures.size()? + size > self.args.disk_budget.0 {
-            if !self.args.rotate {
-                return Ok(false);
-            }
-            let Some(oldest) = self.captures.remove_oldest()? else {
-                return Ok(false);
-            };
+    /// Whether a capture that has its number fits, after removal of old captures with `--rotate`.
+    fn make_room(&self) -> Result<bool> {
+        let (budget, rotate) = (self.args.disk_budget.0, self.args.rotate);
+        let removed = |oldest: &Path| {
             note(&format!(
                 "removed {} to stay within the disk budget",
                 oldest.display()
             ));
-        }
-        Ok(true)
+        };
+        self.captures.make_room(budget, rotate, removed)
     }
 
     /// Removes captures that exceed the age limit.

@@ -691,6 +691,8 @@ fn not_permitted_is_not_missing() {
         "{out}"
     );
     assert!(!out.contains("neither"), "{out}");
+    let disk = " free for /var/lib/latency-tracker/captures";
+    assert!(out.contains(disk), "{out}");
     mode(0o700);
     fs::remove_dir_all(&tree.0).unwrap();
     for args in all {

@@ -136,6 +136,15 @@ pub fn destroy(session: &str) -> Result<()> {
     lttng(["destroy", session]).output().map(drop)
 }
 
+/// Destroys the session of a value that is dropped. Reports a session that is left behind.
+fn end(session: &str) {
+    if let Err(error) = destroy(session)
+        && !matches!(state(session), Ok(State::Gone))
+    {
+        note(&format!("session {session} is left behind: {error:#}"));
+    }
+}
+
 /// The names of all elements called `element` in output of `lttng --mi xml`.
 fn names_of(element: &str, xml: &str) -> Result<Vec<String>> {
     let document = roxmltree::Document::parse(xml).context("the output of lttng is not XML")?;
@@ -293,11 +302,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if self.name.is_empty() {
-            return;
-        }
-        if let Err(error) = destroy(&self.name) {
-            note(&format!("session {} is left behind: {error:#}", self.name));
+        if !self.name.is_empty() {
+            end(&self.name);
         }
     }
 }

@@ -10,9 +10,9 @@ use crate::user::{group_name, join};
 
 pub use crate::user::is_root;
 
-/// Whether `modprobe latency_tracker` finds the module for the running kernel. Needs no privilege.
-pub fn is_installed() -> bool {
-    is_listed("modules.dep", "latency_tracker")
+/// Whether modprobe finds this module for the running kernel. Needs no privilege.
+pub fn is_installed(module: &str) -> bool {
+    is_listed("modules.dep", module)
 }
 
 /// Whether the running kernel contains this module. Needs no privilege.
@@ -50,7 +50,7 @@ pub fn is_going() -> bool {
 
 /// Returns the remedy if the module is not loaded.
 pub fn how_to_load() -> &'static str {
-    match (is_installed(), is_root()) {
+    match (is_installed("latency_tracker"), is_root()) {
         (true, true) => "it is installed: load it with `modprobe latency_tracker`",
         (true, false) => "it is installed: as root, `modprobe latency_tracker` loads it",
         (false, _) => {
@@ -89,6 +89,7 @@ mod tests {
         let has = |list| lists(list, "latency_tracker");
         assert!(has("kernel/a.ko: x\nupdates/latency_tracker.ko:\n"));
         assert!(has("extra/latency_tracker.ko.xz: kernel/b.ko\n"));
+        assert!(lists("updates/dkms/lttng-tracer.ko.xz:\n", "lttng_tracer"));
         assert!(!has("updates/other.ko: updates/latency_tracker.ko\n"));
         assert!(!has("kernel/latency_tracker_x.ko:\n"));
         assert!(!has(""));

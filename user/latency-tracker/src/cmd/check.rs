@@ -19,6 +19,7 @@ use lt_readiness::{Line, State};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::cli::CheckArgs;
+use crate::record::CAPTURES;
 
 #[derive(Debug)]
 struct Answer {
@@ -141,7 +142,7 @@ fn the_module(root: &ProcRoot) -> Answer {
         let todo = module::how_to_be_let_in(root.path());
         return answer(State::Bad, "module", found, todo);
     }
-    if module::is_installed() {
+    if module::is_installed("latency_tracker") {
         let found = "not loaded, but installed";
         return answer(State::Warn, "module", found, "").by("modprobe latency_tracker");
     }
@@ -185,9 +186,9 @@ fn kernel_tracer() -> Answer {
     if Path::new("/sys/module/lttng_tracer").exists() {
         return answer(State::Ok, "lttng modules", "loaded", "");
     }
-    match Exec::new("modprobe", ["--dry-run", "lttng-tracer"]).output() {
-        Ok(_) => answer(State::Ok, "lttng modules", "installed for this kernel", ""),
-        Err(_) => answer(
+    match module::is_installed("lttng_tracer") || module::is_built_in("lttng_tracer") {
+        true => answer(State::Ok, "lttng modules", "installed for this kernel", ""),
+        false => answer(
             State::Bad,
             "lttng modules",
             "not installed for this kernel",
@@ -232,7 +233,9 @@ fn real_time() -> Answer {
 }
 
 fn disk() -> Answer {
-    match nix::sys::statvfs::statvfs(".") {
+    // The directory may not exist yet.
+    let there = Path::new(CAPTURES).ancestors().find(|path| path.exists());
+    match nix::sys::statvfs::statvfs(there.unwrap_or(Path::new("/"))) {
         Ok(fs) => {
             let free = fs.blocks_available() * fs.fragment_size();
             let state = if free < 1 << 30 {
@@ -240,7 +243,7 @@ fn disk() -> Answer {
             } else {
                 State::Ok
             };
-            let found = format!("{} free here", out::bytes(free));
+            let found = format!("{} free for {CAPTURES}", out::bytes(free));
             answer(
                 state,
                 "disk",
@@ -251,7 +254,7 @@ fn disk() -> Answer {
         Err(error) => answer(
             State::Warn,
             "disk",
-            error.to_string(),
+            format!("{CAPTURES}: {error}"),
             "record -o DIR on a disk with space",
         ),
     }

@@ -2,6 +2,7 @@
 
 //! The instance that a recording waits for: created for the run, or an existing one, which is kept.
 
+use std::cell::Cell;
 use std::fs;
 
 use anyhow::{Result, bail};
@@ -62,7 +63,7 @@ pub(crate) fn tracker(root: &ProcRoot, args: &RecordArgs) -> Result<String> {
 pub(crate) struct Armed<'a> {
     root: &'a ProcRoot,
     instance: Instance,
-    ours: bool,
+    ours: Cell<bool>,
     /// Whether to enable the instance when armed: it was created disabled, because the user did not set `enabled`.
     enable: bool,
 }
@@ -81,7 +82,7 @@ impl<'a> Armed<'a> {
             return Ok(Self {
                 root,
                 instance,
-                ours: false,
+                ours: Cell::new(false),
                 enable: false,
             });
         }
@@ -95,7 +96,7 @@ impl<'a> Armed<'a> {
         let armed = Self {
             root,
             instance: root.instance(args.name())?,
-            ours: true,
+            ours: Cell::new(true),
             enable,
         };
         armed.note(left);
@@ -128,12 +129,17 @@ impl<'a> Armed<'a> {
     pub(crate) fn tracker(&self) -> &str {
         &self.instance.tracker
     }
+
+    /// Notes that another program has removed the instance: one that has its name by now is not ours.
+    pub(crate) fn set_removed(&self) {
+        self.ours.set(false);
+    }
 }
 
 impl Drop for Armed<'_> {
     fn drop(&mut self) {
         let name = &self.instance.name;
-        if self.ours
+        if self.ours.get()
             && self.root.instance(name).is_ok()
             && let Err(error) = self.root.remove(name)
         {

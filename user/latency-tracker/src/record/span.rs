@@ -76,12 +76,23 @@ pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let stopped = recording.stop();
     // The trace may be moved once the session is gone.
     drop(recording);
-    let told = stopped.inspect_err(|_| note(&room(traces.path())))?;
+    // If the session or its daemon has ended early, what it wrote is kept.
+    if let Err(error) = &stopped {
+        note(&format!("{error:#}"));
+        note(&room(traces.path()));
+    }
     lttng::sign_trace(&trace)?;
     let alone = traces.alone()?;
     let number = traces.number(&mut partial)?;
     drop(alone);
     let path = traces.keep(partial, number)?.join("trace");
+    let Ok(told) = stopped else {
+        note(&format!(
+            "the trace may be incomplete, and its losses are unknown: {}",
+            path.display()
+        ));
+        return Ok(Outcome::Wrong);
+    };
     report(&path, took, told)?;
     for analysis in &args.events_for {
         out::line(&next(*analysis, &path))?;
