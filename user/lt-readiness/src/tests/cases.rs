@@ -231,6 +231,8 @@ pub(super) fn cases() -> Vec<Case> {
         ("irqbalance", vec![irqbalance(), where_it_runs()], vec![], Ok, "with these CPUs banned"),
         ("irqbalance", vec![(boot, text("")), not_nohz(), irqbalance(), where_it_runs()], vec![], Bad, "uses CPU 2-3"),
         ("irqbalance", vec![(boot, text("")), not_nohz(), irqbalance(), where_it_runs(), ("/proc/40/environ", text("A=1\0IRQBALANCE_BANNED_CPULIST=2\0B=2\0"))], vec![], Bad, "uses CPU 3"),
+        ("irqbalance", vec![irqbalance(), where_it_runs(), ("/proc/40/environ", text("IRQBALANCE_BANNED_CPULIST=3\0"))], vec![], Bad, "uses CPU 2"),
+        ("irqbalance", vec![irqbalance(), where_it_runs(), ("/proc/40/environ", text("IRQBALANCE_BANNED_CPUS=c\0"))], vec![], Ok, "with these CPUs banned"),
         ("highest priority", vec![("/proc/30/task/30/stat", stat("spin", [0, 0, 0, 99, 1])), ("/proc/30/task/30/status", status("0-3", 0))], vec![], Warn, "spin[30]"),
         // Either limit keeps the CPU out of the deep state: the CPU's own, or the one that a program holds.
         ("idle states", vec![(CPU2[14], text("0")), (CPU2[5], text("10"))], vec![], Ok, "C1, exit latency 2 us"),
