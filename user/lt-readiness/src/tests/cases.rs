@@ -103,6 +103,7 @@ pub(super) fn cases() -> Vec<Case> {
         later("firmware", CPU3[16], msr(7), Bad, "2 system management interrupts"),
         case("firmware", CPU2[16], GONE, Unknown, "modprobe msr"),
         case("firmware", "/proc/cpuinfo", "vendor_id : AuthenticAMD", Unknown, "only Intel"),
+        case("firmware", "/proc/cpuinfo", "vendor_id : GenuineIntel\nflags : hypervisor", Unknown, "of its host"),
         case("EFI runtime", "/sys/firmware/efi/runtime", "0x1", Warn, "on; "),
         case("idle states", CPU2[14], "0", Warn, "C6, exit latency 133 us"),
         case("idle states", "/sys/devices/system/cpu/cpu2/cpuidle", GONE, Unknown, "does not exist"),
