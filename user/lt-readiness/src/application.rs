@@ -73,8 +73,8 @@ fn policy(root: &Root, target: &Target) -> Found {
     let shown: Vec<String> = real.iter().map(shown).collect();
     let highest: Vec<&&Task> = real.iter().filter(|task| task.priority == 99).collect();
     if !highest.is_empty() {
-        let lower = |task: &&&Task| format!("chrt -f -p 80 {}", task.tid);
-        return Ok(warn(some(&shown)).fixes(highest.iter().map(lower)));
+        let lower = highest.iter().map(|task| task.at_priority(80));
+        return Ok(warn(some(&shown)).fixes(lower));
     }
     // On PREEMPT_RT, timers of ordinary sleeps expire in these threads.
     let timers = tasks::all(root)?
@@ -84,9 +84,7 @@ fn policy(root: &Root, target: &Target) -> Found {
     let low = real
         .iter()
         .filter(|t| t.priority > 0 && timers.is_some_and(|top| t.priority <= top));
-    let low: Vec<String> = low
-        .map(|task| format!("chrt -f -p 80 {}", task.tid))
-        .collect();
+    let low: Vec<String> = low.map(|task| task.at_priority(80)).collect();
     match low.is_empty() {
         true => Ok(ok(some(&shown))),
         false => Ok(warn(format!("{}: not above the kernel's ktimers", some(&shown))).fixes(low)),

@@ -240,15 +240,6 @@ fn highest(root: &Root, target: &Target) -> Found {
     if all.is_empty() {
         return Ok(ok("only the kernel's tasks at 99"));
     }
-    let lower = |task: &Task| {
-        // Without an option for the policy, chrt would set SCHED_RR.
-        let policy = if task.scheduling().starts_with("RR") {
-            "-r"
-        } else {
-            "-f"
-        };
-        format!("chrt {policy} -p 98 {}", task.tid)
-    };
     let names: Vec<String> = all.iter().map(Task::shown).collect();
-    Ok(warn(some(&names)).fixes(all.iter().map(lower)))
+    Ok(warn(some(&names)).fixes(all.iter().map(|task| task.at_priority(98))))
 }
