@@ -250,16 +250,17 @@ fn rcu(root: &Root, target: &Target) -> Found {
     // nohz_full= implies rcu_nocbs=.
     let full = root.cpus(&format!("{CPU}/nohz_full")).unwrap_or_default();
     let last = last_possible(root, target);
-    let listed = root
-        .parameter("rcu_nocbs")?
-        .and_then(|list| Cpus::from_boot(&list, last));
+    let asked = root.parameter("rcu_nocbs")?;
+    // The kernel's default applies only if the command line has neither (rcu_init_nohz).
+    let is_default = asked.is_none() && full.is_empty();
+    let listed = asked.and_then(|list| Cpus::from_boot(&list, last));
     let offloaded = full.or(&listed.unwrap_or_default());
     let left = target.cpus.without(&offloaded);
     if left.is_empty() {
         return Ok(ok("offloaded"));
     }
     let all = root.built_with(&["RCU_NOCB_CPU_DEFAULT_ALL"]);
-    if all.is_ok_and(|all| !all.is_empty()) {
+    if is_default && all.is_ok_and(|all| !all.is_empty()) {
         return Ok(ok("offloaded by the kernel's configuration"));
     }
     let answer = warn(format!("executed on CPU {left}"));

@@ -212,6 +212,8 @@ pub(super) fn cases() -> Vec<Case> {
         ("virtual machine", vec![virtual_machine], vec![stolen], Warn, "took 30 ms"),
         ("virtual machine", vec![("/proc/cpuinfo", text(""))], vec![], Unknown, "no flags"),
         ("RCU callbacks", vec![not_nohz(), ("/proc/cmdline", text("rcu_nocbs=2-3"))], vec![], Ok, "offloaded"),
+        ("RCU callbacks", vec![not_nohz(), ("/proc/cmdline", text("quiet")), config("CONFIG_RCU_NOCB_CPU_DEFAULT_ALL=y\n")], vec![], Ok, "configuration"),
+        ("RCU callbacks", vec![(full, text("3")), ("/proc/cmdline", text("nohz_full=3")), config("CONFIG_RCU_NOCB_CPU_DEFAULT_ALL=y\n")], vec![], Warn, "on CPU 2"),
         ("RCU callbacks", vec![not_nohz(), ("/proc/cmdline", text(GONE))], vec![], Unknown, "does not exist"),
         ("tick skew", vec![not_nohz(), ("/proc/cmdline", text("skew-tick=1"))], vec![], Ok, "skew_tick=1"),
         ("tick skew", vec![("/proc/cmdline", text(GONE))], vec![], Unknown, "does not exist"),
