@@ -72,6 +72,11 @@ fn shielded(root: &Root, target: &Target) -> Found {
     if cpus.is_empty() {
         return Ok(answer);
     }
+    // A cpuset of cgroup version 1 has no partitions.
+    let controllers = root.text(&format!("{CGROUPS}/cgroup.controllers"));
+    if !controllers.is_ok_and(|all| all.split_whitespace().any(|one| one == "cpuset")) {
+        return Ok(answer.fix(boot(&format!("isolcpus=managed_irq,domain,{cpus}"))));
+    }
     Ok(answer.fixes([
         format!("echo +cpuset > {CGROUPS}/cgroup.subtree_control"),
         format!("mkdir -p {CGROUPS}/rt"),
@@ -214,10 +219,11 @@ fn siblings(root: &Root, target: &Target) -> Found {
         return Ok(ok("none online"));
     }
     let foreign = others.without(&target.cpus);
+    // The first CPU of x86 has no such file: the kernel cannot take it offline.
     let off = |cpus: &Cpus| {
-        let cpus: Vec<_> = cpus.iter().collect();
-        cpus.into_iter()
-            .map(|cpu| format!("echo 0 > {CPU}/cpu{cpu}/online"))
+        let files = cpus.iter().map(|cpu| format!("{CPU}/cpu{cpu}/online"));
+        let files: Vec<_> = files.filter(|file| root.exists(file)).collect();
+        files.into_iter().map(|file| format!("echo 0 > {file}"))
     };
     if !foreign.is_empty() {
         return Ok(
