@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "bandwidth",
-        why: "a cgroup with a quota throttles its tasks once it is used up",
+        why: "a cgroup with a quota throttles its ordinary threads once it is used up",
         question: bandwidth,
     },
     Row {
@@ -184,6 +184,11 @@ fn slack(root: &Root, target: &Target) -> Found {
 fn bandwidth(root: &Root, target: &Target) -> Found {
     let pid = process(target)?;
     let groups = root.text(&format!("/proc/{pid}/cgroup"))?;
+    // ID:CONTROLLERS:PATH; the hierarchy of version 2 lists no controllers.
+    let mut controllers = groups.lines().filter_map(|line| line.split(':').nth(1));
+    if controllers.any(|names| names.split(',').any(|name| name == "cpu")) {
+        return Err(missing("its CPU quota is in cgroup version 1"));
+    }
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"));
     let mut path = path.ok_or_else(|| missing("it is in no cgroup of version 2"))?;
     path = path.trim_end_matches('/');
@@ -193,8 +198,13 @@ fn bandwidth(root: &Root, target: &Target) -> Found {
         if let Ok(limit) = root.text(&file)
             && !limit.starts_with("max")
         {
+            let found = format!("{file}: {limit} us");
+            // Only ordinary tasks are throttled (throttle_cfs_rq).
+            if threads(root, target)?.iter().all(Task::is_real_time) {
+                return Ok(ok(format!("{found}, but all threads are real-time")));
+            }
             let fix = format!("echo max > {}", quoted(&file));
-            return Ok(bad(format!("{file}: {limit} us")).fix(fix));
+            return Ok(bad(found).fix(fix));
         }
         path = path.rsplit_once('/').map_or("", |(above, _)| above);
     }
