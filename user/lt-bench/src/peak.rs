@@ -47,8 +47,8 @@ pub(super) struct Peak {
 /// Where the loop runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Where {
-    /// Whether the machine is a virtual machine.
-    pub(super) guest: bool,
+    /// Whether the machine is a virtual machine; `None` if it does not show that.
+    pub(super) guest: Option<bool>,
     /// Whether system management interrupts are among the counters.
     pub(super) smi: bool,
     /// Whether the loop runs in the kernel, with interrupts off.
@@ -113,26 +113,33 @@ pub(super) fn cause(
 fn routine(moved: &Moved, took: u64) -> bool {
     /// The longest that one of these events may take, ns: a hundred times as long as usual.
     const AT_MOST: u64 = 1_000_000;
-    const KINDS: [&str; 8] = [
+    const KINDS: [&str; 9] = [
         "interrupt LOC ",
         "interrupt RES ",
         "interrupt CAL ",
         "interrupt IWI ",
         "interrupt TLB ",
+        // arm64
+        "interrupt IPI",
         "softirq TIMER",
         "softirq SCHED",
         "softirq RCU",
     ];
-    let kind = KINDS.iter().any(|kind| moved.counter.starts_with(kind));
-    kind && moved.by.saturating_mul(AT_MOST) < took / 2
+    let counter = &moved.counter;
+    let is_known = KINDS.iter().any(|kind| counter.starts_with(kind));
+    // The tick of arm64 has the line of a device.
+    let is_tick = counter.ends_with("arch_timer)");
+    (is_known || is_tick) && moved.by.saturating_mul(AT_MOST) < took / 2
 }
 
 /// Returns the causes that no counter of the kernel shows.
 fn outside(at: Where) -> &'static str {
     match (at.guest, at.smi) {
-        (true, _) => "the host of this virtual machine",
-        (false, true) => "the hardware (the firmware's SMIs are counted, and there was none)",
-        (false, false) => "the firmware (SMI) or the hardware",
+        (Some(true), _) => "the host of this virtual machine",
+        (_, true) => "the hardware (the firmware's SMIs are counted, and there was none)",
+        (Some(false), false) => "the firmware (SMI) or the hardware",
+        // Only x86 shows whether it is one.
+        (None, false) => "the firmware, the hardware or, in a virtual machine, its host",
     }
 }
 
@@ -181,12 +188,12 @@ mod tests {
     }
 
     const METAL: Where = Where {
-        guest: false,
+        guest: Some(false),
         smi: false,
         inside: false,
     };
     const GUEST: Where = Where {
-        guest: true,
+        guest: Some(true),
         smi: false,
         inside: false,
     };
@@ -228,6 +235,11 @@ mod tests {
             "no counter moved: the host of this virtual machine"
         );
         assert!(cause(100, 0, 10, &[], &[], METAL).contains("firmware (SMI) or the hardware"));
+        let unknown = Where {
+            guest: None,
+            ..METAL
+        };
+        assert!(cause(100, 0, 10, &[], &[], unknown).ends_with("its host"));
         let smi = Where { smi: true, ..METAL };
         assert!(cause(100, 0, 10, &[], &[], smi).contains("there was none"));
         assert!(cause(100, 0, 0, &[], &[], METAL).starts_with("unknown"));
@@ -246,6 +258,14 @@ mod tests {
             cause(136_000_000, 0, 140_000_000, &ticks, &[], GUEST),
             "interrupt LOC (timer) +3 cannot have taken 136.0ms: probably the host of this virtual machine"
         );
+        for line in [
+            "11 (GICv3 30 Level arch_timer)",
+            "IPI1 (Function call interrupts)",
+        ] {
+            let arm = [moved(&format!("interrupt {line}"), 3, true)];
+            let said = cause(136_000_000, 0, 140_000_000, &arm, &[], GUEST);
+            assert!(said.contains("cannot have taken"), "{said}");
+        }
         let said = cause(2_000_000, 0, 10_000_000, &ticks, &[], GUEST);
         assert_eq!(said, "interrupt LOC (timer) +3");
         // A device's handler may be that slow; other evidence comes first.

@@ -68,7 +68,7 @@ pub(super) fn run(root: &ProcRoot, args: &LoopArgs, explain: Explain) -> Result<
     }
     let machine = Root::new("/");
     let at = Where {
-        guest: machine.cpu_flag("hypervisor").unwrap_or(false),
+        guest: machine.cpu_flag("hypervisor").ok(),
         smi: place
             .cpus
             .first()

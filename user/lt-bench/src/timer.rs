@@ -127,7 +127,7 @@ pub(super) fn run(root: &ProcRoot, args: &TimerArgs) -> Result<Outcome> {
     };
     bench.measure(&armed, &mut tools)?;
     let lost = armed.lost(0)?;
-    let guest = machine.cpu_flag("hypervisor").unwrap_or(false);
+    let guest = machine.cpu_flag("hypervisor").ok();
     let theirs: Vec<Curve> = tools.into_iter().flat_map(|tool| tool.curves).collect();
     let report = bench.report(&held, guest, lost, &theirs);
     let mut curves: Vec<Curve> = report.series.iter().map(Series::curve).collect();
@@ -326,7 +326,7 @@ impl Bench<'_> {
     fn report<'h>(
         &self,
         held: &'h Held,
-        guest: bool,
+        guest: Option<bool>,
         mut lost: Lost,
         theirs: &[Curve],
     ) -> Report<'h> {
@@ -434,7 +434,7 @@ impl Report<'_> {
             }
         }
         out::line("")?;
-        if self.machine.guest {
+        if self.machine.guest == Some(true) {
             out::line("This is a virtual machine: its host may have caused the longest delays.")?;
         }
         let fine = format!("no cycle was late by {} or more", Nanos(self.threshold));
