@@ -32,7 +32,7 @@ pub(super) struct Peak {
     pub(super) waited: u64,
     /// The counters that moved, the least usual first.
     pub(super) moved: Vec<Moved>,
-    /// Alerts of the CPU or of the loop's thread during the peak.
+    /// Alerts of handlers on the CPU, and of the loop's thread, during the peak.
     pub(super) alerts: Vec<Alert>,
     /// The cause, in a sentence.
     pub(super) cause: String,
@@ -155,8 +155,9 @@ fn names(moved: &[&Moved]) -> String {
     }
 }
 
-/// Returns those of `alerts` that are of this CPU or this thread, and overlap the time from `begin` to `end`
-/// (CLOCK_MONOTONIC, ns).
+/// Returns those of `alerts` that overlap the time from `begin` to `end` (CLOCK_MONOTONIC, ns), and are of this thread,
+/// or of a handler that started on this CPU in that time. Other delays take no time from the loop: a request or a sleep
+/// continues beside it, and a task or a preempted softirq that waits for the CPU waits for the loop.
 pub(super) fn during<'a>(
     alerts: impl Iterator<Item = &'a Alert>,
     cpu: u32,
@@ -167,8 +168,12 @@ pub(super) fn during<'a>(
     /// An allowance for the error of comparing a time of the loop's clock with a time of the clock
     /// of alerts, ns.
     const SLACK: u64 = 20_000;
+    /// Trackers whose delays are time of a CPU.
+    const HANDLERS: [&str; 2] = ["irq", "softirq"];
     let there = |alert: &&Alert| {
-        let concerned = alert.cpu == u64::from(cpu) || alert.tid == u64::try_from(tid).unwrap_or(0);
+        let is_here = alert.cpu == u64::from(cpu) && alert.start() + SLACK >= begin;
+        let is_handler = HANDLERS.contains(&alert.tracker.as_str());
+        let concerned = is_here && is_handler || u64::try_from(tid) == Ok(alert.tid);
         concerned && alert.start() < end + SLACK && alert.time + SLACK > begin
     };
     alerts.filter(there).cloned().collect()
@@ -309,5 +314,11 @@ mod tests {
         assert_eq!(at(1, 5, 900_000, 100), 0, "before");
         assert_eq!(at(1, 5, 2_500_000, 100), 0, "after");
         assert_eq!(at(1, 5, 2_500_000, 1_000_000), 1, "it began before the end");
+        let waits = Alert {
+            tracker: "runqueue".into(),
+            ..alert(1, 5, 1_500_000, 1_000_000)
+        };
+        assert!(during([waits].iter(), 1, 77, 1_000_000, 2_000_000).is_empty());
+        assert_eq!(at(1, 5, 1_500_000, 900_000), 0, "preempted by the loop");
     }
 }
