@@ -154,6 +154,12 @@ fn compare(root: &ProcRoot, args: &CompareArgs) -> Result<Outcome> {
         before.low == after.low,
         "profiles with different rows cannot be compared"
     );
+    if before.is_in(&after) {
+        out::note(
+            "the later profile includes the earlier one, since there was no reset between them: the difference is \
+             larger than shown (`latency-tracker profile show --reset`)",
+        );
+    }
     let mut classes = BTreeMap::new();
     let (sums_before, sums_after) = (before.sums(), after.sums());
     let names: Vec<&str> = before.classes();
@@ -310,6 +316,17 @@ fn draw_file(file: &ProfileFile, wanted: &[String], output: &Path) -> Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_profile_is_in_the_one_that_continues_it() {
+        let sample: (&[u64], &[u64]) = (&[1, 0], &[0, 0]);
+        let before = file::tests::file(&[1, 2], &[sample]);
+        let mut after = before.clone();
+        after.samples[0].end += 1;
+        assert!(before.is_in(&after) && !after.is_in(&before));
+        after.samples[0].begin += 1;
+        assert!(!before.is_in(&after));
+    }
 
     #[test]
     fn a_time_between_two_samples_is_a_gap() {

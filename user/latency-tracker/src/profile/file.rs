@@ -194,6 +194,15 @@ impl ProfileFile {
         self.samples.iter().map(Sample::seconds).sum()
     }
 
+    /// Whether `later` has counted on from this profile, and so includes all its operations.
+    pub(crate) fn is_in(&self, later: &Self) -> bool {
+        let (Some(own), Some(its)) = (self.samples.first(), later.samples.first()) else {
+            return false;
+        };
+        let is_same = self.host == later.host && self.instance == later.instance;
+        is_same && own.begin == its.begin && own.end < its.end
+    }
+
     /// All samples together, by class.
     pub(crate) fn sums(&self) -> BTreeMap<&str, Vec<u64>> {
         let mut sums: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
