@@ -2,7 +2,7 @@
 
 //! Finds the traces below a directory, and opens their streams.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -162,6 +162,8 @@ impl Reader {
         }
         // A tracer may continue a stream in further files: they are sorted by time.
         streams.sort_by_key(|s| (s.origin.class, s.id, s.id.and(s.packet.begin)));
+        let continues = |s: &Stream| s.packet.number > Some(0) && s.packet.discarded > Some(0);
+        self.continues |= streams.iter().any(continues);
         let key = |s: &Stream| (s.origin.class, s.id);
         for group in streams.chunk_by(|a, b| a.id.is_some() && key(a) == key(b)) {
             let parts = group.iter().flat_map(|s| s.origin.parts.iter().cloned());
@@ -186,8 +188,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Gives a clock the offset that it has in an earlier trace. A tracer measures the offset again for each trace, so it
-    /// differs if the time of day was set in between, and would put the traces in the wrong order.
+    /// Gives a clock the offset that it has in an earlier trace. A tracer measures the offset again for each trace, so
+    /// it differs if the time of day was set in between, and would put the traces in the wrong order.
     fn relate(&self, clocks: &mut [Clock]) {
         for clock in clocks {
             let mut known = self.traces.iter().flat_map(|trace| trace.schema.clocks());
@@ -206,8 +208,8 @@ impl Reader {
     /// Connects the streams of a session that rotates: each trace has a part of every stream, and the counters of
     /// discarded events continue.
     fn connect(&mut self) {
-        let uuids = || self.traces.iter().filter_map(|trace| trace.schema.uuid());
-        if uuids().collect::<HashSet<_>>().len() == uuids().count() {
+        // Finding a counter takes the headers of all packets, so only if one is needed.
+        if self.traces.len() < 2 || !self.continues {
             return;
         }
         let origins = self.feeds.iter().map(|feed| &feed.origin);
