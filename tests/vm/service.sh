@@ -140,6 +140,8 @@ if [ -z "${LT_LONG:-}" ]; then
 	assert_eq "$(names)" "" "the instances after stop"
 	# `su` leaves root without /usr/sbin in its PATH.
 	modprobe -r latency_tracker
+	PATH=/usr/bin:/bin /sbin/modprobe latency_tracker
+	modprobe -r latency_tracker
 	PATH=/usr/local/bin:/usr/bin:/bin latency-tracker start late wakeup threshold=1h
 	assert_eq "$(group_of late)" "$group" "the group, if PATH is that of a user"
 	exit 0
