@@ -2,10 +2,10 @@
 # shellcheck shell=sh
 #
 # Several recorders at the same time, and other users of LTTng. If two recorders share a directory, each alert is in a
-# capture with its trace, and no number is given twice. If two record the same instance, each has all alerts. The first
-# one to end removes only its own instance and session, and not a new one of that name; the last one stops the session
-# daemon. If another program destroys or stops a session, the recorder reports it within a minute or at the next alert,
-# keeps that alert, and records again. A recorder whose module is unloaded reports this, ends, and leaves nothing
+# capture with its trace, and no number is given twice. If two record the same instance, each has all alerts. A recorder
+# that ends removes only its own instance and session, not an instance that replaced its own; the last one stops the
+# session daemon. If another program destroys or stops a session, the recorder reports it within a minute or at the next
+# alert, keeps that alert, and records again. A recorder whose module is unloaded reports this, ends, and leaves nothing
 # behind.
 # long: stock
 # cpus: 2
