@@ -5,8 +5,9 @@
 # `systemctl reload` applies a changed file. An invalid line fails the unit and is in the journal;
 # once it is mended, `systemctl reload-or-restart` starts the unit.
 # The recorder of an instance reports that it is ready, makes a capture, and writes the alert with
-# its fields to the journal. If it hangs, the watchdog kills and restarts it, and no session is left
-# behind. It is also restarted if its session daemon was killed, and with the unit of the instances.
+# its fields, but no explanation, to the journal. If it hangs, the watchdog kills and restarts it,
+# and no session is left behind. It is also restarted if its session daemon was killed, and with the
+# unit of the instances.
 # Only members of the group latency-tracker can read the alerts. `systemctl stop` leaves nothing
 # behind, also while a recorder destroys its session. The exporter, which has no privileges, shows
 # the kernel's numbers. systemd rates the units as hardened.
@@ -163,6 +164,7 @@ for field in LATENCY_TRACKER_INSTANCE\":\"slow LATENCY_TRACKER_TRACKER\":\"block
 done
 case $(property StatusText) in captures\ 1\ *) ;; *) fail "status: $(property StatusText)" ;; esac
 said $RECORDER "saved as $CAPTURES/0001" || fail "the journal does not have what it prints"
+! said $RECORDER "$(sed -n 1p $CAPTURES/0001/explanation.txt)" || fail "the journal has the explanation"
 
 echo "== a recorder that hangs"
 printf '[Service]\nRestartSec=1s\nWatchdogSec=20s\n' >/etc/systemd/system/latency-tracker-record@.service.d/test.conf

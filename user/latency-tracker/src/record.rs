@@ -433,7 +433,9 @@ impl Recorder<'_> {
             "\ncapture {number:04}: {alerts}, {how} within {}",
             Nanos(took.as_nanos() as u64)
         ))?;
-        if let Some(text) = text {
+        if let Some(text) = text
+            && !self.service.is_logged()
+        {
             out::line(&text)?;
         }
         out::line(&format!("saved as {}", path.display()))?;
@@ -512,12 +514,17 @@ impl Recorder<'_> {
         }
     }
 
-    /// Prints the alerts on standard error as the kernel wrote them, since they are not in any file.
+    /// Prints the alerts on standard error as the kernel wrote them, since they are not in any file; in the journal
+    /// without stacks of user space.
     fn print_alerts(&self, woken: &Woken, error: &anyhow::Error) {
         note(&format!("alerts not saved: {error:#}"));
         note(&room(self.captures.path()));
         for alert in &woken.alerts {
-            note(&out::printable(&alert.to_string()));
+            let text = match self.service.is_logged() {
+                true => alert.without_user_addresses().to_string(),
+                false => alert.to_string(),
+            };
+            note(&out::printable(&text));
         }
     }
 
