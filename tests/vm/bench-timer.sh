@@ -4,8 +4,8 @@
 # `latency-tracker bench timer` finds how late a periodic task is: a cycle delayed by a handler of
 # known length is listed with the path of the timer that woke it, whose second step has most of the
 # delay. The invariants of its statistics hold. It alternates with cyclictest. However it ends, by
-# itself, by a signal or by a kill, its instance is gone. A signal ends its thread even if that does
-# not get its CPU.
+# itself, by a signal or by a kill, its instance is gone. A signal ends its thread even if the thread
+# does not get its CPU.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -56,11 +56,11 @@ waits() {
 }
 wait_until 10 waits
 kill -INT $pid
-# is_alone: whether the watching thread is the last one of the command.
-is_alone() { [ "$(ls /proc/$pid/task)" = "$pid" ]; }
-wait_until 10 is_alone
-# The end of the instance waits for a grace period of RCU. On PREEMPT_RT, the task holds that off, too: the thread
-# rcuc/1 has a lower priority.
+# has_ended: whether no thread is left but the watching one, or the shell has already reaped the command.
+has_ended() { [ ! -e "/proc/$pid" ] || [ "$(ls "/proc/$pid/task")" = "$pid" ]; }
+wait_until 10 has_ended
+# To remove its instance, the command waits for a grace period of RCU. On PREEMPT_RT, the task holds that off, too: the
+# thread rcuc/1 has a lower priority.
 kill $hog
 wait $hog || :
 ended $pid 0
