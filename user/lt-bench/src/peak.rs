@@ -155,9 +155,9 @@ fn names(moved: &[&Moved]) -> String {
     }
 }
 
-/// Returns those of `alerts` that overlap the time from `begin` to `end` (CLOCK_MONOTONIC, ns), and are of this thread,
-/// or of a handler that started on this CPU in that time. Other delays take no time from the loop: a request or a sleep
-/// continues beside it, and a task or a preempted softirq that waits for the CPU waits for the loop.
+/// Returns the alerts that overlap the time from `begin` to `end` (CLOCK_MONOTONIC, ns), and are about this thread, or
+/// about a handler that started on this CPU in that time. Other delays take no time from the loop: a request or a sleep
+/// goes on while the loop runs, and a task or a preempted softirq that waits for the CPU waits for the loop.
 pub(super) fn during<'a>(
     alerts: impl Iterator<Item = &'a Alert>,
     cpu: u32,
@@ -165,16 +165,16 @@ pub(super) fn during<'a>(
     begin: u64,
     end: u64,
 ) -> Vec<Alert> {
-    /// An allowance for the error of comparing a time of the loop's clock with a time of the clock
-    /// of alerts, ns.
-    const SLACK: u64 = 20_000;
     /// Trackers whose delays are time of a CPU.
     const HANDLERS: [&str; 2] = ["irq", "softirq"];
+    // An allowance for the error of comparing a time of the loop's clock with a time of the clock of
+    // alerts. The two drift apart by less than a thousandth (Clock::monotonic).
+    let slack = 20_000 + end.saturating_sub(begin) / 1000;
     let there = |alert: &&Alert| {
-        let is_here = alert.cpu == u64::from(cpu) && alert.start() + SLACK >= begin;
+        let is_here = alert.cpu == u64::from(cpu) && alert.start() + slack >= begin;
         let is_handler = HANDLERS.contains(&alert.tracker.as_str());
         let concerned = is_here && is_handler || u64::try_from(tid) == Ok(alert.tid);
-        concerned && alert.start() < end + SLACK && alert.time + SLACK > begin
+        concerned && alert.start() < end + slack && alert.time + slack > begin
     };
     alerts.filter(there).cloned().collect()
 }
@@ -320,5 +320,9 @@ mod tests {
         };
         assert!(during([waits].iter(), 1, 77, 1_000_000, 2_000_000).is_empty());
         assert_eq!(at(1, 5, 1_500_000, 900_000), 0, "preempted by the loop");
+        // The clocks have drifted apart over a second.
+        let handler = alert(1, 5, 900_000_000, 800_000_000);
+        let found = during([handler].iter(), 1, 77, 100_500_000, 1_100_500_000);
+        assert_eq!(found.len(), 1);
     }
 }
