@@ -177,9 +177,10 @@ fn irqbalance(root: &Root, target: &Target) -> Found {
         let mut pairs = variables.split('\0').filter_map(|v| v.split_once('='));
         pairs.find(|(name, value)| *name == key && !value.is_empty())
     };
-    // A set in its environment replaces the lists of the kernel (setup_banned_cpus). It does not
-    // avoid the CPUs that a cpuset partition isolates.
-    let own = match value("IRQBALANCE_BANNED_CPUS") {
+    // A set in its environment replaces the lists of the kernel, and the mask replaces the list
+    // (setup_banned_cpus). It does not avoid the CPUs that a cpuset partition isolates.
+    let mask = value("IRQBALANCE_BANNED_CPUS");
+    let own = match mask {
         Some((_, mask)) => Cpus::from_mask(mask),
         None => value("IRQBALANCE_BANNED_CPULIST").and_then(|(_, list)| list.parse().ok()),
     };
@@ -191,12 +192,14 @@ fn irqbalance(root: &Root, target: &Target) -> Found {
     match target.cpus.without(&banned) {
         open if open.is_empty() => Ok(ok("runs, with these CPUs banned")),
         open => {
+            let no_mask = "echo IRQBALANCE_BANNED_CPUS= >> /etc/default/irqbalance";
             let ban = format!(
                 "echo IRQBALANCE_BANNED_CPULIST={} >> /etc/default/irqbalance && \
                  systemctl restart irqbalance",
                 target.shielded().or(&banned)
             );
-            Ok(bad(format!("runs, and uses CPU {open}")).fix(ban))
+            let fixes = mask.map(|_| no_mask.to_string()).into_iter().chain([ban]);
+            Ok(bad(format!("runs, and uses CPU {open}")).fixes(fixes))
         }
     }
 }

@@ -237,6 +237,17 @@ fn what_the_kernel_does_not_have_is_no_fix() {
     assert!(fixes("SMT siblings", &[sibling()]).is_empty());
     let online = ("/sys/devices/system/cpu/cpu0/online", "1".into());
     assert_eq!(fixes("SMT siblings", &[sibling(), online]).len(), 1);
+    // irqbalance ignores the list if it also has the mask.
+    let banned = |text: &str| {
+        let task = ("/proc/40/task/40/stat", stat("irqbalance", [0; 5]));
+        let place = ("/proc/40/task/40/status", status("0-1", 0));
+        let environment = ("/proc/40/environ", text.into());
+        fixes("irqbalance", &[task, place, environment])
+    };
+    assert_eq!(banned("IRQBALANCE_BANNED_CPULIST=3\0").len(), 1);
+    let words = banned("IRQBALANCE_BANNED_CPUS=8\0");
+    assert!(words[0].starts_with("echo IRQBALANCE_BANNED_CPUS= >>"));
+    assert!(words[1].contains("IRQBALANCE_BANNED_CPULIST=2-3 >>"));
 }
 
 #[test]
