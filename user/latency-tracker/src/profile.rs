@@ -156,8 +156,8 @@ fn compare(root: &ProcRoot, args: &CompareArgs) -> Result<Outcome> {
     );
     if before.is_in(&after) {
         out::note(
-            "the later profile includes the earlier one, since there was no reset between them: the difference is \
-             larger than shown (`latency-tracker profile show --reset`)",
+            "the later profile includes the earlier one: the operations since then differ more than shown \
+             (`latency-tracker profile show --reset` starts from zero)",
         );
     }
     let mut classes = BTreeMap::new();

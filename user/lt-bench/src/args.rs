@@ -293,7 +293,7 @@ fn positive(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "expected a number greater than 0".to_string())
 }
 
-/// Parses the number of late cycles to keep, whose memory is allocated, and locked, at the start.
+/// Parses the number of late cycles to keep. Their memory is allocated and locked at the start.
 fn causes(text: &str) -> Result<usize, String> {
     const MOST: usize = 1_000_000;
     let number = text.replace('_', "").parse::<usize>().ok();

@@ -248,7 +248,7 @@ impl Bench<'_> {
     fn turn(&mut self, plan: &Plan, stop: &AtomicBool) -> Result<()> {
         let priority = self.args.priority;
         let cpus: Vec<u32> = self.cpus.iter().map(|of| of.cpu).collect();
-        // Each with a flag: it has its CPU.
+        // With a flag for each: whether it has got its CPU.
         let subjects: Vec<(Subject, AtomicBool)> =
             cpus.iter().map(|_| Default::default()).collect();
         let begin = Instant::now();
@@ -282,8 +282,8 @@ impl Bench<'_> {
                     .collect();
                 if !waiting.is_empty() && begin.elapsed() > START && watched.is_ok() {
                     // Printed now: on PREEMPT_RT, a real-time task that never leaves its CPU also
-                    // holds off RCU, and removing the instance waits for RCU.
-                    note("ending; on PREEMPT_RT, only once the other task leaves the CPU");
+                    // holds off RCU, for which the removal of the instance waits.
+                    note("ending; on PREEMPT_RT, this waits until the other task leaves the CPU");
                     watched = Err(anyhow!(
                         "a cycle does not get its CPU ({}): does a task with a higher priority have it?",
                         self.place.cpus
