@@ -80,6 +80,7 @@ fn sections(after_help: &str) -> String {
         let (head, body) = match paragraph.split_once(':') {
             Some(("Exit status", body)) => ("EXIT STATUS", body),
             Some(("Examples" | "Example", body)) => ("EXAMPLES", body),
+            Some(("Questions", body)) => ("QUESTIONS", body),
             _ if paragraph.trim().is_empty() => continue,
             _ => ("NOTES", paragraph),
         };
