@@ -172,9 +172,10 @@ are below its row."
 latency-tracker pending --json\n  latency-tracker start stuck offcpu kthreads=1\n  \
 latency-tracker pending stuck --stacks | grep -A8 state=D\n\n\
 An AGE with > is a lower bound: the operation began before its instance. Only\n\
-instances of offcpu, syscall and lock show such operations, and only if their\n\
-task slept. Disk requests are listed, with their disk, if they began after the\n\
-instance. The last example lists the tasks that hang in the kernel."
+instances of offcpu, syscall and lock show such operations, and a note names\n\
+those that they cannot. Disk requests are listed, with their disk, if they\n\
+began after the instance. The last example lists the tasks that hang in the\n\
+kernel."
     )]
     Pending(PendingArgs),
     /// Shows all instances live: rates, percentiles, alerts, operations in flight, losses.
@@ -535,6 +536,21 @@ mod tests {
                         "{line}: {named}"
                     );
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn the_commands_of_the_first_page_exist() {
+        let all = commands(EXAMPLES);
+        assert!(all.len() > 15, "{all:?}");
+        let recipes = crate::recipes::Recipes::read();
+        for line in &all {
+            let command = line.split(" | ").next().unwrap_or_default();
+            let parsed = Cli::try_parse_from(command.split_whitespace());
+            let cli = parsed.unwrap_or_else(|error| panic!("{line}: {error}"));
+            if let Command::Run(args) = cli.command {
+                assert!(matches!(recipes.find(&args.what), Ok(Some(_))), "{line}");
             }
         }
     }
