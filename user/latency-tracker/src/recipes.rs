@@ -34,8 +34,8 @@ macro_rules! built_in {
 
 built_in! {
     "btrfs-commit" "compaction" "cpu-throttle" "direct-reclaim" "dirty-throttling" "disk" "disk-flush"
-    "disk-queue" "dns" "exec" "ext4-fsync" "fork" "fsync" "futex" "hard-irq" "ipi-wait" "irq-to-task"
-    "jbd2-commit" "jbd2-wait" "ksoftirqd" "lock-contention" "memcg-reclaim" "memory-high" "memory-map"
+    "disk-queue" "dns" "exec" "ext4-fsync" "fork" "fsync" "futex" "hard-irq" "ipi-wait" "irq-storm"
+    "irq-to-task" "jbd2-commit" "jbd2-wait" "ksoftirqd" "lock-contention" "memcg-reclaim" "memory-high" "memory-map"
     "mmap-lock" "module-init" "module-load" "net-receive" "nfs-request" "nvme" "off-cpu" "oom-kill" "open"
     "page-fault" "page-fault-disk" "rcu-grace-period" "rcu-wait" "read" "run-queue" "scsi-command"
     "softirq-storm" "stat" "suspend" "suspend-devices" "swap-in" "tcp-connect" "tcp-first-byte" "timer-lateness"

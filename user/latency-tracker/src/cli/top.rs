@@ -68,7 +68,7 @@ pub(crate) struct TopArgs {
     /// The time between two refreshes (a bare number is seconds).
     #[arg(short, long, default_value = "1", value_parser = seconds, value_name = "TIME")]
     pub(crate) interval: Nanos,
-    /// The column to sort by; names ascending, numbers descending.
+    /// The column to sort by: a heading in small letters. Names ascend, numbers descend.
     #[arg(
         short,
         long,

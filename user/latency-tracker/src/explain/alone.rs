@@ -2,7 +2,7 @@
 
 //! The explanation without a trace: the late task and operation, and the fields of the alert that point to a cause.
 
-use lt_common::out;
+use lt_common::{disk, out};
 use lt_proc::{Alert, Nanos, Pending, Reason};
 
 use super::resource;
@@ -40,7 +40,8 @@ pub(crate) fn unfinished(tracker: &str, pending: &Pending) -> Vec<String> {
         false => "",
     };
     let age = Nanos(pending.age());
-    let what = format!("{owner}{tracker}, for {least}{age}: {}", pending.subject());
+    let subject = disk::named(&pending.subject());
+    let what = format!("{owner}{tracker}, for {least}{age}: {subject}");
     let mut lines = out::wrap(&out::printable(&what), 2);
     lines.extend(pending.stack().iter().map(|function| out::frame(function)));
     lines

@@ -4,9 +4,9 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use lt_common::exec::Exec;
-use lt_proc::{Alert, Setting};
+use lt_proc::{Alert, Fields, Setting};
 
 use super::args::WhyArgs;
 use crate::run::descendants;
@@ -116,18 +116,18 @@ impl Target {
         ]
     }
 
-    /// Whether the operation counts as late. Operations of this program do not count. Unless `waits` is set, sleeps
-    /// that a signal can end do not count either: the `syscall` instance watches them, and distinguishes the calls
-    /// that wait for work.
+    /// Whether the operation counts as late. Operations of this program do not count.
     pub(super) fn counts(&self, alert: &Alert) -> bool {
         let of_ours = alert.pid == u64::from(std::process::id());
-        let of_others = alert.tracker != "offcpu" || self.waits;
-        !of_ours
-            && (of_others
-                || alert
-                    .fields
-                    .text("state")
-                    .is_some_and(|state| state.starts_with(['D', 'T'])))
+        !of_ours && self.matters(&alert.tracker, &alert.fields)
+    }
+
+    /// Whether a long operation of this tracker is late. Unless `waits` is set, sleeps that a signal can end are not:
+    /// the `syscall` instance watches them, and distinguishes the calls that wait for work.
+    pub(super) fn matters(&self, tracker: &str, fields: &Fields) -> bool {
+        let state = fields.text("state");
+        let is_stuck = state.is_some_and(|state| state.starts_with(['D', 'T']));
+        tracker != "offcpu" || self.waits || is_stuck
     }
 
     /// Whether the delays of a part show its usual latency. Unless `waits` is set, sleeps do not, since most of them
@@ -148,7 +148,10 @@ fn process(pid: u32) -> String {
 /// The cgroup of an active unit.
 fn cgroup_of(unit: &str) -> Result<String> {
     let show = ["show", "--property=ControlGroup", "--value", "--", unit];
-    let path = Exec::new("systemctl", show).output()?;
+    let shown = Exec::new("systemctl", show).output();
+    let path = shown.with_context(|| {
+        format!("--unit {unit}: systemd does not answer; use -p PID or --cgroup PATH instead")
+    })?;
     match path.trim() {
         "" => bail!("--unit {unit}: not active, or no such unit"),
         path => Ok(path.to_string()),
@@ -187,6 +190,8 @@ mod tests {
     fn a_sleep_that_a_signal_can_end_is_not_late_by_itself() {
         let sleeping = alert("offcpu", "state=S");
         assert!(!target(false).counts(&sleeping) && target(true).counts(&sleeping));
+        let no_state = alert("offcpu", "from=0");
+        assert!(!target(false).counts(&no_state));
         for late in [
             alert("offcpu", "state=D"),
             alert("offcpu", "state=T"),

@@ -189,18 +189,22 @@ impl<'a> Watched<'a> {
         ))
     }
 
-    /// The operations in flight for longer than `over`, the oldest first, without sleeps that may wait for work.
+    /// The operations in flight for longer than `over`, without sleeps that may wait for work. System calls are last,
+    /// since a read, for example, may also wait for work. Otherwise, the oldest is first.
     pub(super) fn stuck(&self, over: Nanos) -> Vec<(&'static str, Pending)> {
-        let telling = self.instances.iter();
-        let telling = telling.filter(|watch| self.target.is_telling(&watch.part));
-        let mut stuck: Vec<_> = telling
+        let watches = self.instances.iter();
+        let mut stuck: Vec<_> = watches
             .flat_map(|watch| {
                 let pending = self.root.pending(&watch.name).unwrap_or_default();
                 pending.into_iter().map(|one| (watch.part.tracker, one))
             })
-            .filter(|(_, pending)| pending.age() > over.0)
+            .filter(|(tracker, pending)| {
+                pending.age() > over.0 && self.target.matters(tracker, &pending.fields)
+            })
             .collect();
-        stuck.sort_by_key(|(_, pending)| std::cmp::Reverse(pending.age()));
+        stuck.sort_by_key(|(tracker, pending)| {
+            (*tracker == "syscall", std::cmp::Reverse(pending.age()))
+        });
         stuck
     }
 }

@@ -2,7 +2,7 @@
 
 //! The two lists below the table: alerts, and operations in flight.
 
-use lt_common::out;
+use lt_common::{disk, out};
 use lt_proc::{Alert, Nanos, Pending, Reason};
 use ratatui::text::{Line, Span};
 
@@ -111,7 +111,7 @@ pub(in crate::cmd::top) fn pending_cells(pending: &Pending) -> (String, String, 
     (
         at_least(pending.age(), &pending.fields),
         out::printable(&format!("{}/{}", text("comm"), text("tid"))),
-        out::printable(&pending.subject()),
+        out::printable(&disk::named(&pending.subject())),
     )
 }
 
