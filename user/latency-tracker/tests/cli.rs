@@ -868,7 +868,7 @@ fn man_pages_and_completions_are_generated() {
     }
     let page = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
     let (main, record) = (page("latency-tracker.1"), page("latency-tracker-record.1"));
-    for section in ["EXIT STATUS", "EXAMPLES", "FILES", "SEE ALSO", "TRACKERS"] {
+    for section in ["EXIT STATUS", "QUESTIONS", "FILES", "SEE ALSO", "TRACKERS"] {
         assert!(main.contains(&format!(".SH {section}\n")), "{section}");
     }
     assert!(main.contains("\\fBoffcpu\\fR\nhow long tasks are off the CPU"));
