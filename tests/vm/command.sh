@@ -35,7 +35,7 @@ says 1 "neither loaded nor installed" $COMMAND check
 few_modules null_blk
 # The same state as after `make` in a clone.
 mkdir -p "/tmp/clone/build/$(uname -r)"
-cp -r /lt/scripts /tmp/clone/
+cp -r /lt/scripts /lt/Documentation /tmp/clone/
 cp -r /lt/bin /tmp/clone/build/user
 cp /lt/latency_tracker.ko "/tmp/clone/build/$(uname -r)/"
 tree() { find /usr/local "/usr/lib/modules/$(uname -r)/" ! -name 'modules.*' | sort; }

@@ -27,7 +27,7 @@
 # mounts of its own. The rest of this script runs in the container.
 if [ -z "${SERVICE_INSIDE:-}" ]; then
 	mkdir -p "/lt/clone/build/$(uname -r)"
-	cp -r /lt/scripts /lt/clone/
+	cp -r /lt/scripts /lt/Documentation /lt/clone/
 	cp -r /lt/bin /lt/clone/build/user
 	cp /lt/latency_tracker.ko "/lt/clone/build/$(uname -r)/"
 	few_modules null_blk
