@@ -79,7 +79,7 @@ wait_until 60 grep -q poll_schedule_timeout "/proc/$idle/stack"
 why 0 'nothing took longer than' --no-trace -p $idle --over 200ms -d 2s
 grep -q 'not ended' /tmp/why.log && fail "poll is called stuck"
 why 0 'have not ended yet.*python3/[0-9]+, syscall, for at least ' --no-trace --waits -p $idle --over 200ms -d 2s
-# A sleep that no signal ends is shown, even if it began before the run and never ends.
+# A stopped process is shown: it was stopped before the run, and does not run until the end.
 kill -STOP $idle
 wait_until 60 grep -q '^State:.T' "/proc/$idle/status"
 why 0 'have not ended yet: python3/[0-9]+, offcpu, for at least [^:]*: began before the start: [^:]*state=T' \

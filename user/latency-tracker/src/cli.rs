@@ -67,17 +67,17 @@ Questions:
 
 rmmod removes all instances and probes; `stop --all` keeps the module. A module
 without instances costs 2.6 MB of memory, and no time. An instance costs 380 to
-1,900 instructions for each operation that it follows, which are counted in
-RATE of `top`; `record` also traces, which costs more. The services are off
-after `systemctl disable --now` with latency-tracker, latency-tracker-export
-and latency-tracker-record@NAME.";
+1,900 instructions for each operation that it follows; RATE in `top` counts
+these operations. `record` also traces, which costs more. To turn off services,
+use `systemctl disable --now`: latency-tracker, latency-tracker-export, and
+latency-tracker-record@NAME.";
 
 /// Finds out in production why something was late.
 ///
 /// The latency_tracker kernel module pairs the start and the end of kernel operations, and reports
 /// operations that took longer than a threshold. This command starts instances of its trackers,
-/// shows their reports, and records a kernel trace of the time before a report. Run it as root. `why` needs no
-/// preparation; the questions below name the other commands.
+/// shows their reports, and records a kernel trace of the time before a report. Run it as root.
+/// `why` needs no preparation; the questions below name the other commands.
 #[derive(Debug, Parser)]
 #[command(name = "latency-tracker", version, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 79)]
 pub(crate) struct Cli {

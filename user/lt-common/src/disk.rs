@@ -2,7 +2,7 @@
 
 //! The names of disks.
 
-/// Replaces the number of each disk with its name, as in `dev=8:0`, if the disk still exists.
+/// Replaces the number of each disk that still exists with its name: `dev=8:0` becomes `dev=sda`.
 pub fn named(subject: &str) -> String {
     replaced(subject, name_of)
 }
