@@ -28,10 +28,10 @@ that no signal can interrupt; with --disk, the requests of that disk; without
 a target, all processes and all disks. At the end, everything that was set up
 is removed again.
 
-Only an operation that ends meanwhile is explained. If none was late, up to
-five that have not ended are listed: first disk requests, and tasks that hang
-in the kernel, even since before the start. `latency-tracker captures` shows
-what a recorder saved earlier.
+Only an operation that ends during the run is explained. If none was late, up
+to five that have not ended are listed. Disk requests and tasks that hang in
+the kernel come first; a task may have hung since before the start.
+`latency-tracker captures` shows what a recorder saved earlier.
 
 Without --over, up to 5 seconds are spent on measuring the usual delays. The
 threshold is then half of the longest delay, but at least 1ms.
