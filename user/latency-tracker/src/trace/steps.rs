@@ -8,6 +8,7 @@ use lt_model::tables::{Block, BlockStage, Operation, Seen, Step};
 use lt_model::{Disk, Release, What};
 
 use super::beside::Beside;
+use super::files::returns;
 use super::kinds::{self, Kind, Named};
 use super::several::{self, NEW, SECOND, nanoseconds};
 
@@ -72,21 +73,6 @@ impl Need {
             },
         }
     }
-}
-
-/// The name of the call that this event ends; `Some(None)` for an event that ends any call.
-fn returns(class: &Class) -> Option<Option<String>> {
-    let (system, name) = kinds::split(&class.name)?;
-    if name == "exit_syscall" {
-        return Some(None);
-    }
-    let ends: &[_] = match system {
-        None => &["syscall_exit_", "compat_syscall_exit_"],
-        Some("syscalls") => &["sys_exit_"],
-        Some(_) => &[],
-    };
-    let call = ends.iter().find_map(|end| name.strip_prefix(end));
-    call.map(|call| Some(call.to_string()))
 }
 
 fn form(class: &Class) -> Option<Form> {

@@ -13,7 +13,7 @@
 //! Working, interrupted, blocked and unknown time add up exactly to the range. Before a thread exists, its closest
 //! existing ancestor stands in for it, since only this ancestor could have created the thread sooner.
 
-use crate::{Class, Interval, Model, State, ThreadId, Unrecorded, Wanted};
+use crate::{Class, FileName, Interval, Model, State, ThreadId, Unrecorded, Wanted};
 
 use super::beside::Nothing;
 use super::cause::{Cause, plain};
@@ -46,6 +46,8 @@ pub struct Stay {
     pub cause: Cause,
     /// The thread that woke it, unless the wait has another cause, as that of a stopped or traced thread has.
     pub by: Option<ThreadId>,
+    /// The file of the system call in which it is, if known.
+    pub file: Option<FileName>,
     /// Whether it is known to be outside of all system calls. Noted only of a thread that works or is blocked.
     pub outside: bool,
     /// Whether it was still blocked when the recording ended.
@@ -143,6 +145,7 @@ fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) ->
                 end,
                 cause,
                 by,
+                file: model.file(id, begin, end),
                 outside,
                 open,
             });
