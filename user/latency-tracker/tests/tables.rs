@@ -276,6 +276,9 @@ fn what_perf_recorded_is_read_too() {
     let is_recorded = |row: &Value| number(&row["process"]["tid"]) > 0;
     let rows = by_process["rows"].as_array().unwrap();
     assert!(rows.iter().all(is_recorded), "{rows:?}");
+    let (status, _, said) = analyze(&dir, "syscalls", "perf", &["--by", "file"]);
+    let needs = "--by file needs all system calls and sched_process_fork; record with";
+    assert!(status == 1 && said.contains(needs), "{said}");
     for analysis in ["wakeups", "cpu", "irq"] {
         let found = json(&dir, analysis, "perf", &[]);
         for table in found["tables"].as_array().unwrap() {
@@ -324,6 +327,33 @@ fn few_rows_are_shown_and_all_are_written() {
     assert!(sums.is_sorted_by(|a, b| a >= b), "{sums:?}");
     let few = json(&dir, "syscalls", "all", &["-n", "2"]);
     assert_eq!(table(&few, "call")["rows"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_calls_on_a_file_are_those_of_the_text() {
+    let dir = traces("traces.tar.xz");
+    let found = json(&dir, "syscalls", "all", &["--by", "file"]);
+    let found = table(&found, "call");
+    let by_call = json(&dir, "syscalls", "all", &[]);
+    assert_eq!(found["all"], table(&by_call, "call")["all"]);
+    // Thread 178 opens the file, works on it and closes it, and does so again, before other files with this descriptor.
+    let mut path = String::new();
+    let mut calls = 0;
+    for (_, _, name, fields) in lines(&dir, "all") {
+        if !name.starts_with("syscall_entry_") || field(&fields, "tid") != "178" {
+            continue;
+        }
+        let is_open = name == "syscall_entry_openat";
+        if is_open {
+            path = field(&fields, "filename");
+        }
+        let is_on = is_open || fields.contains(" fd = 77 ") || fields.contains(" fd = 77,");
+        calls += u64::from(is_on && path == "\"/etc/passwd\"");
+    }
+    assert!(calls > 10, "{calls}");
+    let rows = found["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["file"] == "/etc/passwd");
+    assert_eq!(number(&row.unwrap()["count"]), calls);
 }
 
 /// The number of operations that were not measured.

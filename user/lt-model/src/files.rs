@@ -107,6 +107,23 @@ pub enum Access<'a> {
     Anything,
 }
 
+impl Access<'_> {
+    /// Whether the call works on one file.
+    pub(crate) fn is_of_file(&self) -> bool {
+        matches!(
+            self,
+            Self::On(_)
+                | Self::Flag(_)
+                | Self::Path(_)
+                | Self::Open { .. }
+                | Self::Create(_)
+                | Self::Dup { .. }
+                | Self::Close(_)
+                | Self::Exec(_)
+        )
+    }
+}
+
 /// A path that a program gave; empty if it is not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilePath<'a> {
@@ -492,6 +509,11 @@ impl Files {
         let directory = self.names.text(directory.0).trim_end_matches('/');
         let whole = [directory.as_bytes(), b"/", path.text].concat();
         self.name(&whole)
+    }
+
+    /// The text of a name.
+    pub(crate) fn text(&self, name: FileName) -> &str {
+        name.text(&self.names)
     }
 }
 

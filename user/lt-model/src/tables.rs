@@ -30,7 +30,7 @@ use std::fmt;
 use self::calls::Calls;
 use self::cpu::Cpu;
 use self::ground::Ground;
-pub use self::group::{By, Case, Extra, Key, Kind, Object, TaskId};
+pub use self::group::{By, Case, Extra, File, Key, Kind, Object, TaskId};
 use self::io::Io;
 use self::irq::Irq;
 use self::locks::Locks;
@@ -40,6 +40,7 @@ use self::table::Why;
 pub use self::table::{Missed, Range, Row, Table};
 use self::wakeups::Wakeups;
 use crate::event::What;
+use crate::files::FileName;
 use crate::names::Name;
 
 /// An analysis.
@@ -135,6 +136,7 @@ impl Builder {
         }
         self.ground.starts(seen.cpu, time);
         self.ground.name(&seen);
+        self.ground.follow(&seen);
         self.machine.see(&mut self.ground, &seen);
         self.ground.apply(&seen);
     }
@@ -201,6 +203,12 @@ impl Tables {
     #[must_use]
     pub fn text(&self, name: Name) -> &str {
         self.ground.names.text(name)
+    }
+
+    /// The name with which a file was opened, or its kind, such as `socket`.
+    #[must_use]
+    pub fn file(&self, file: FileName) -> &str {
+        self.ground.files.text(file)
     }
 
     /// A CPU that the events mention, but for which the trace has no stream. If there is one, no operation of a thread or

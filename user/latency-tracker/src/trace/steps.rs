@@ -8,7 +8,7 @@ use lt_model::tables::{Block, BlockStage, Operation, Seen, Step};
 use lt_model::{Disk, Release, What};
 
 use super::beside::Beside;
-use super::files::returns;
+use super::files::{self, returns};
 use super::kinds::{self, Kind, Named};
 use super::several::{self, NEW, SECOND, nanoseconds};
 
@@ -47,6 +47,8 @@ pub(crate) enum Need {
     Calls,
     /// Ends of system calls.
     Returns,
+    /// All events that show which files system calls work on.
+    Files,
     /// Calls of `futex`, or of its relatives that wait.
     Futex,
     /// The current thread, as a field of the events themselves.
@@ -59,9 +61,10 @@ fn name_of(class: &Class) -> &str {
 }
 
 impl Need {
-    /// Whether the events of a class meet this need.
+    /// Whether the events of a class meet this need. No class meets [`Need::Files`] alone.
     pub(crate) fn has(self, class: &Class) -> bool {
         match self {
+            Self::Files => false,
             Self::Event(names) => names.contains(&name_of(class)),
             Self::Calls => kinds::kind(class).is_some_and(|kind| kind.is_call()),
             Self::Returns => returns(class).is_some(),
@@ -176,6 +179,10 @@ pub(crate) trait Sink {
     fn needs_processes(&self) -> bool {
         false
     }
+    /// Whether events must show which files system calls work on.
+    fn needs_files(&self) -> bool {
+        false
+    }
     /// Called with each event.
     fn see(&mut self, seen: &Seen<'_>);
     /// Called at the start of an unrecorded time of a CPU: events were lost, or the time is before the first event
@@ -189,6 +196,7 @@ pub(crate) trait Sink {
 pub(crate) struct Steps<'a> {
     sink: &'a mut dyn Sink,
     decoders: Vec<Option<Decoder>>,
+    files: Vec<Option<files::Decoder>>,
     releases: Vec<Release>,
     frequencies: Vec<u64>,
 }
@@ -198,6 +206,7 @@ impl<'a> Steps<'a> {
         Self {
             sink,
             decoders: Vec::new(),
+            files: Vec::new(),
             releases: Vec::new(),
             frequencies: Vec::new(),
         }
@@ -205,7 +214,10 @@ impl<'a> Steps<'a> {
 
     /// Checks whether the trace has the events that are needed.
     pub(super) fn check(&mut self, reader: &Reader) -> Result<()> {
-        let has = |need: Need| reader.classes().any(|class| need.has(class));
+        let has = |need: Need| match need {
+            Need::Files => files::are_shown(reader),
+            need => reader.classes().any(|class| need.has(class)),
+        };
         self.sink.begin(&has)
     }
 }
@@ -275,16 +287,17 @@ impl Beside for Steps<'_> {
             })
         };
         self.decoders = reader.classes().map(decoder).collect();
+        if self.sink.needs_files() {
+            self.files = files::decoders(reader);
+        }
         self.releases = several::releases(reader);
         self.frequencies = several::frequencies(reader);
     }
 
     fn see(&mut self, event: &lt_ctf::Event<'_>) {
-        let decoder = self.decoders.get(event.class_index());
-        let Some(decoder) = decoder.and_then(Option::as_ref) else {
-            return;
-        };
-        if let Form::Disk(named) = &decoder.form {
+        let class = event.class_index();
+        let decoder = self.decoders.get(class).and_then(Option::as_ref);
+        if let Some(Form::Disk(named)) = decoder.map(|decoder| &decoder.form) {
             if let Some((disk, name)) = named.disk(event) {
                 self.sink.disk(disk, &name);
             }
@@ -293,18 +306,22 @@ impl Beside for Steps<'_> {
         let of = event.trace();
         let release = self.releases.get(of).copied().unwrap_or(NEW);
         let frequency = self.frequencies.get(of).copied().unwrap_or(SECOND);
-        if let Some(step) = decoder.step(event, release) {
-            let number = |field| i32::try_from(event.signed(field)?).ok();
-            self.sink.see(&Seen {
-                time: nanoseconds(event.cycles(), frequency),
-                cpu: event.cpu().unwrap_or(0),
-                tid: decoder.tid.and_then(number),
-                process: decoder
-                    .process
-                    .and_then(|(tid, process)| number(tid).zip(number(process))),
-                step,
-            });
-        }
+        let file = self.files.get(class).and_then(Option::as_ref);
+        let file = file.and_then(|decoder| decoder.event(event));
+        let step = decoder.and_then(|decoder| decoder.step(event, release));
+        let Some(step) = step.or_else(|| file.map(|_| Step::File)) else {
+            return;
+        };
+        let number = |field| i32::try_from(event.signed(field)?).ok();
+        let process = decoder.and_then(|decoder| decoder.process);
+        self.sink.see(&Seen {
+            time: nanoseconds(event.cycles(), frequency),
+            cpu: event.cpu().unwrap_or(0),
+            tid: decoder.and_then(|decoder| decoder.tid).and_then(number),
+            process: process.and_then(|(tid, process)| number(tid).zip(number(process))),
+            file,
+            step,
+        });
     }
 
     fn lost(&mut self, time: u64, cpu: u32, until: u64) {

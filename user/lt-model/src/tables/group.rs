@@ -5,6 +5,7 @@
 use super::step::Operation;
 use crate::context::{Disk, Vector};
 use crate::event::Priority;
+use crate::files::FileName;
 use crate::names::Name;
 
 /// A thread. If its number is reused, that is a different thread.
@@ -57,6 +58,8 @@ pub enum By {
     Device,
     /// Address of the lock or futex.
     Lock,
+    /// File of the system call.
+    File,
     /// Thread and object of the operation, the frames of a folded stack.
     Stack,
 }
@@ -89,6 +92,15 @@ impl Object {
     }
 }
 
+/// The file that a system call works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum File {
+    /// The file with this name.
+    Named(FileName),
+    /// Not recorded, or not certain.
+    Unknown,
+}
+
 /// The group of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
@@ -108,6 +120,8 @@ pub enum Key {
     Device(Disk),
     /// The address of a lock or futex.
     Lock(u64),
+    /// A file; `None` for calls that work on no file, or on several.
+    File(Option<File>),
     /// A thread, or `None` if it is not recorded, and the object of its operation; addresses of locks are 0.
     Stack(Option<TaskId>, Option<Object>),
 }
@@ -129,6 +143,8 @@ pub struct Case {
     pub priority: Option<Priority>,
     /// The object.
     pub object: Option<Object>,
+    /// The file of a system call; `None` if the call works on no file, or on several.
+    pub file: Option<File>,
 }
 
 impl Case {

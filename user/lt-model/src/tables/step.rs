@@ -4,6 +4,7 @@
 
 use crate::context::Disk;
 use crate::event::What;
+use crate::files::FileEvent;
 
 /// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,9 @@ pub struct Seen<'a> {
     /// A thread and its process, if the event names both: for a fork the new thread, for other events an existing one.
     /// Needed for [`By::Process`](super::By::Process) and [`Tables::process`](super::Tables::process) only.
     pub process: Option<(i32, i32)>,
+    /// What the event shows about files. Needed for [`Case::file`](super::Case::file) only, and only if the events
+    /// include every system call.
+    pub file: Option<FileEvent<'a>>,
     /// The event's kind and fields.
     pub step: Step<'a>,
 }
@@ -24,6 +28,8 @@ pub struct Seen<'a> {
 /// A kind of event, with its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<'a> {
+    /// An event that shows only which files system calls work on.
+    File,
     /// An event of the model. Tables ignore [`What::Return`] and the stages of requests, which have steps of their own.
     Known(What<'a>),
     /// `sched_wakeup_new`: a new thread is put on a runqueue for the first time.

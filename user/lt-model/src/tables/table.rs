@@ -139,6 +139,7 @@ impl Table {
             (By::Priority, _) => Key::Priority(case.priority.map(|prio| prio.0)),
             (By::Device, Some(Object::Disk(disk, _))) => Key::Device(disk),
             (By::Lock, Some(Object::Lock(_, lock) | Object::Futex(_, lock))) => Key::Lock(lock),
+            (By::File, _) => Key::File(case.file),
             (By::Object, Some(object)) => Key::Object(object.without_address()),
             (By::Stack, object) => Key::Stack(case.thread, object.map(Object::without_address)),
             _ => Key::Thread(case.thread),

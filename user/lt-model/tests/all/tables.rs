@@ -10,10 +10,10 @@ mod sched;
 mod syscalls;
 
 use lt_model::tables::{
-    Analysis, Block, BlockStage, Builder, By, Case, Extra, Key, Kind, Missed, Object, Operation,
-    Range, Row, Seen, Step, Table, Tables,
+    Analysis, Block, BlockStage, Builder, By, Case, Extra, File, Key, Kind, Missed, Object,
+    Operation, Range, Row, Seen, Step, Table, Tables,
 };
-use lt_model::{Disk, Event, What};
+use lt_model::{Access, Disk, Event, FileEvent, FilePath, What};
 
 use crate::made::{R, S, at, switch, waking};
 
@@ -30,6 +30,7 @@ fn seen(time: u64, cpu: u32, step: Step<'static>) -> Seen<'static> {
         cpu,
         tid: None,
         process: None,
+        file: None,
         step,
     }
 }

@@ -84,13 +84,17 @@ pub(crate) const IRQ: &str = help!(
 pub(crate) const SYSCALLS: &str = help!(
     "  latency-tracker analyze syscalls trace\n"
     "  latency-tracker analyze syscalls trace --by thread\n"
+    "  latency-tracker analyze syscalls trace --by file -n 20\n"
     "  latency-tracker analyze syscalls trace --tid 812 -i 100ms --csv\n"
     "  latency-tracker analyze syscalls trace --folded | flamegraph.pl\n"
     "  latency-tracker analyze syscalls /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs system calls (lttng enable-event --kernel --syscall --all) and\n"
     "sched_switch, or the context tid. ERRORS is the number of calls that returned\n"
-    "an error. Calls that never return are not counted.\n"
+    "an error. Calls that never return are not counted. --by file also needs\n"
+    "sched_process_fork, and sched_process_exec, lttng_statedump_process_state and\n"
+    "lttng_statedump_file_descriptor add names. A name is shown only if it is\n"
+    "certain.\n"
 );
 
 pub(crate) const IO: &str = help!(
@@ -127,6 +131,7 @@ fn by(names: &'static [&'static str]) -> impl TypedValueParser<Value = By> {
         "priority" => By::Priority,
         "device" => By::Device,
         "lock" => By::Lock,
+        "file" => By::File,
         "thread" => By::Thread,
         _ => By::Object,
     })
@@ -195,7 +200,7 @@ args! {
     WakeupsArgs ["thread", "process", "name", "cpu", "priority"] "thread";
     CpuArgs ["thread", "process", "name", "cpu", "priority"] "thread";
     IrqArgs ["line", "cpu"] "line";
-    SyscallsArgs ["call", "thread", "process", "name", "cpu"] "call";
+    SyscallsArgs ["call", "file", "thread", "process", "name", "cpu"] "call";
     IoArgs ["operation", "device", "thread", "process", "name"] "operation";
     LocksArgs ["kind", "lock", "thread", "process", "name"] "kind";
 }

@@ -133,6 +133,7 @@ impl<'a> Feed<'a> {
                 cpu: u32::MAX,
                 tid: None,
                 process,
+                file: None,
                 step,
             });
         }
@@ -194,6 +195,7 @@ fn lose(builder: &mut Builder, time: u64, cpu: u32, until: u64) {
         cpu,
         tid: None,
         process: None,
+        file: None,
         step: Step::Known(What::Lost { until }),
     });
 }
@@ -203,6 +205,12 @@ impl Sink for Feed<'_> {
         let found = self.subject.analysis(has);
         let trace = self.args.trace.display();
         let (analysis, hints) = found.map_err(|error| anyhow!("{trace}: {error}"))?;
+        if self.by == By::File && !has(Need::Files) {
+            bail!(
+                "{trace}: --by file needs all system calls and sched_process_fork; record with latency-tracker record \
+                 --events-for syscalls"
+            );
+        }
         (self.analysis, self.hints) = (Some(analysis), hints);
         self.without = self.subject.without(has);
         Ok(())
@@ -210,6 +218,10 @@ impl Sink for Feed<'_> {
 
     fn needs_processes(&self) -> bool {
         matches!(self.by, By::Process | By::Stack)
+    }
+
+    fn needs_files(&self) -> bool {
+        self.subject == Subject::Syscalls
     }
 
     fn see(&mut self, seen: &Seen<'_>) {

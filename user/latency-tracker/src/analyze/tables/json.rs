@@ -2,7 +2,7 @@
 
 //! Tables for programs; times are in ns, times of events on the trace's clock.
 
-use lt_model::tables::{Case, Key, Object, Row, Table, TaskId};
+use lt_model::tables::{Case, File, Key, Object, Row, Table, TaskId};
 use serde_json::{Map, Value, json};
 
 use super::view::{self, Line, Report};
@@ -90,12 +90,24 @@ fn key(report: &Report<'_>, key: Key) -> Map<String, Value> {
         Key::Object(of) => object(report, of),
         Key::Device(disk) => one("device", disk.to_string().into()),
         Key::Lock(lock) => one("lock", format!("{lock:#x}").into()),
+        Key::File(of) => file(report, of),
         Key::Stack(of, what) => {
             let mut map = one("thread", of.map_or(Value::Null, |id| thread(report, id)));
             map.extend(what.into_iter().flat_map(|what| object(report, what)));
             map
         }
     }
+}
+
+/// The file of a system call: null if it is not recorded, missing if the call works on no file, or on several.
+fn file(report: &Report<'_>, file: Option<File>) -> Map<String, Value> {
+    let name = file.map(|file| match file {
+        File::Named(name) => report.found.tables.file(name).into(),
+        File::Unknown => Value::Null,
+    });
+    name.map(|name| ("file".to_string(), name))
+        .into_iter()
+        .collect()
 }
 
 fn object(report: &Report<'_>, object: Object) -> Map<String, Value> {
@@ -141,5 +153,6 @@ fn case(report: &Report<'_>, case: &Case) -> Value {
     if let Some(of) = case.object {
         map.extend(object(report, of));
     }
+    map.extend(file(report, case.file));
     Value::Object(map)
 }

@@ -4,7 +4,7 @@
 
 use lt_common::out;
 use lt_model::Disk;
-use lt_model::tables::{By, Case, Extra, Key, Kind, Object, Operation, Row, Table, TaskId};
+use lt_model::tables::{By, Case, Extra, File, Key, Kind, Object, Operation, Row, Table, TaskId};
 
 use super::args::TableArgs;
 use super::feed::{Found, SHOWN};
@@ -81,6 +81,7 @@ pub(super) fn grouping(table: &Table) -> &'static str {
         (By::Priority, _) => "priority",
         (By::Device, _) => "device",
         (By::Lock, _) => "lock",
+        (By::File, _) => "file",
         (By::Stack, _) => "stack",
         (By::Object, Kind::Handler) => "line",
         (By::Object, Kind::Softirq | Kind::Raise) => "vector",
@@ -153,6 +154,22 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// The name of a file, if it is recorded.
+    fn file(&self, file: File) -> Option<String> {
+        match file {
+            File::Named(name) => Some(out::printable(self.found.tables.file(name))),
+            File::Unknown => None,
+        }
+    }
+
+    /// The object of a case, and the file of a system call.
+    pub(super) fn what(&self, case: &Case) -> String {
+        let object = case.object.map(|object| self.object(object));
+        let file = case.file.and_then(|file| self.file(file));
+        let file = file.map(|file| format!(" of {file}"));
+        object.unwrap_or_default() + &file.unwrap_or_default()
+    }
+
     fn key(&self, key: Key) -> String {
         let unknown = || "not recorded".to_string();
         match key {
@@ -166,6 +183,8 @@ impl<'a> Report<'a> {
             Key::Object(object) => self.object(object),
             Key::Device(disk) => self.disk(disk),
             Key::Lock(lock) => format!("{lock:#x}"),
+            Key::File(None) => "no file, or several".into(),
+            Key::File(Some(file)) => self.file(file).unwrap_or_else(unknown),
             Key::Stack(..) => self.frames(key).join(";"),
         }
     }
@@ -309,6 +328,7 @@ mod tests {
                     cpu: event.cpu,
                     tid: None,
                     process: None,
+                    file: None,
                     step: Step::Known(event.what),
                 });
             }
