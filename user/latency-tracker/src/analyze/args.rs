@@ -85,7 +85,8 @@ thread that ended it, and by the waits of that thread at that time.
 
 The trace needs sched_switch and sched_waking; sched_process_fork shows
 ancestors, and system calls, irq_handler_*, irq_softirq_*,
-timer_hrtimer_expire_* and x86_irq_vectors_* add detail.
+timer_hrtimer_expire_* and x86_irq_vectors_* add detail. The files of system
+calls need the events that `latency-tracker analyze syscalls --help` lists.
 
 The file of --html has the report, a time line and tables; it needs no network.
 The picture of --svg is this time line.

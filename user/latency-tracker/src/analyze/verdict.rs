@@ -138,11 +138,9 @@ impl Shown<'_> {
     /// The predicate of the sentence.
     fn did(&self, most: &Group) -> String {
         let model = self.model;
-        let call = |call: Option<lt_model::Name>| {
-            let call = call.map(|c| format!(" in {}", out::printable(model.names.text(c))));
-            call.unwrap_or_default()
-        };
         let of_it = self.pieces_of(most);
+        let file = self.file_of(of_it.clone());
+        let call = |call| self.within(call, file);
         let looks_limited = of_it
             .clone()
             .any(|p| looks_like_a_quota(model, p.thread, p.end));

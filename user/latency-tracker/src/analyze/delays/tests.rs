@@ -3,7 +3,9 @@
 //! The text of reports about known events.
 
 use clap::Parser;
-use lt_model::{Disk, Event, Sleep, Stage, SwitchedOut, What, why};
+use lt_model::{
+    Access, Builder, Disk, Event, FileEvent, FilePath, Sleep, Stage, SwitchedOut, What, why,
+};
 use proptest::prelude::*;
 
 use super::super::args::{AnalyzeCommand, DelaysArgs};
@@ -273,6 +275,83 @@ fn a_wait_for_a_request_has_its_call_and_its_place() {
     let wait = format!("in fsync: {place}; {why}");
     assert!(text.contains(&wait), "{text}");
     assert!(!text.contains("the waker is not recorded"), "{text}");
+}
+
+/// In `read`, 7 waits for an interrupt.
+fn reads(builder: &mut Builder, begin: u64, fd: i32) {
+    let disk = What::Irq {
+        number: 24,
+        name: b"disk",
+    };
+    let (call, access) = (&b"read"[..], Access::On(fd));
+    builder.feed(&at(begin, 0, What::Call { name: b"read" }));
+    builder.feed_file(begin, 0, &FileEvent::Call { call, access });
+    for event in [
+        switch(begin, 0, 7, S, 0),
+        at(begin + 50, 0, disk),
+        waking(begin + 50, 0, 7),
+        at(begin + 51, 0, What::IrqEnd { number: 24 }),
+        switch(begin + 60, 0, 0, R, 7),
+        at(begin + 60, 0, What::Return),
+    ] {
+        builder.feed(&event);
+    }
+    let (call, result) = (Some(call), Some(1));
+    builder.feed_file(begin + 60, 0, &FileEvent::Return { call, result });
+}
+
+#[test]
+fn a_call_has_its_file_if_that_is_known() {
+    let mut builder = Builder::new();
+    builder.has_all_calls();
+    builder.feed(&switch(0, 0, 0, R, 7));
+    let access = Access::Open {
+        path: FilePath {
+            text: b"/a",
+            directory: None,
+        },
+        closes: None,
+    };
+    let (call, result) = (&b"openat"[..], Some(3));
+    builder.feed_file(10, 0, &FileEvent::Call { call, access });
+    let call = Some(call);
+    builder.feed_file(11, 0, &FileEvent::Return { call, result });
+    reads(&mut builder, 100, 3);
+    reads(&mut builder, 200, 9);
+    builder.feed(&switch(300, 0, 7, S, 0));
+    let model = builder.finish();
+    let thread = model.by_tid(7).next().unwrap();
+    report(&model, thread, (0, 300), |report| {
+        let stacks = report.folded();
+        for expected in [
+            "late/7;blocked;in read;/a;disk (interrupt 24) 50",
+            "late/7;blocked;in read;disk (interrupt 24) 50",
+        ] {
+            assert!(stacks.iter().any(|line| line == expected), "{stacks:?}");
+        }
+        let lines = report.lines(&args(&[]));
+        for expected in [
+            "in read of /a: disk (interrupt 24)",
+            "in read: disk (interrupt 24)",
+        ] {
+            assert!(lines.iter().any(|l| l.ends_with(expected)), "{lines:?}");
+        }
+        let json = serde_json::to_value(report.json()).unwrap();
+        let waits = &json["segments"][0]["waits"];
+        assert_eq!(waits[0]["file"], "/a");
+        assert_eq!(waits[1]["file"], serde_json::Value::Null);
+    });
+    let pieces = why::path(&model, thread, 100, 150);
+    let shown = Shown {
+        model: &model,
+        thread,
+        range: (100, 150),
+        pieces: &pieces,
+        facts: &Facts::NONE,
+    };
+    let verdict = shown.verdict().unwrap();
+    let expected = ": late/7 waited in read of /a for disk (interrupt 24).";
+    assert!(verdict.ends_with(expected), "{verdict}");
 }
 
 #[test]

@@ -6,7 +6,8 @@
 //! all
 //!   blocked
 //!     in read
-//!       woken by server/526
+//!       /var/log/a
+//!         woken by server/526
 //!   working
 //!     user mode
 //! ```
@@ -190,13 +191,14 @@ pub(super) fn longest(trees: &[Tree], top: usize, least: u64) -> Vec<String> {
 /// The labels of a stay, from the class down.
 pub(super) fn branch(words: &Shown<'_>, stay: &Stay) -> Vec<String> {
     let list = |labels: &[&str]| labels.iter().map(|label| label.to_string()).collect();
+    let file = stay.file.map(|file| words.file(file));
     match (stay.class(), stay.cause) {
         (Class::Working, Cause::Running(call)) => {
             let place = match call {
                 None if stay.outside => "user mode".into(),
                 call => within(words, call, stay.outside),
             };
-            list(&["working", &place])
+            ["working".into(), place].into_iter().chain(file).collect()
         }
         (_, Cause::Interrupted(leaf)) => list(&["interrupted", "by interrupts", &words.leaf(leaf)]),
         (_, Cause::Preempted) => list(&["interrupted", "runnable, waiting for a CPU"]),
@@ -210,11 +212,12 @@ pub(super) fn branch(words: &Shown<'_>, stay: &Stay) -> Vec<String> {
                 &(unrecorded(why) + &remedy.unwrap_or_default()),
             ])
         }
-        (_, cause) => list(&[
-            "blocked",
-            &within(words, call_of(cause), stay.outside),
-            &end(words, cause, stay.by, stay.open),
-        ]),
+        (_, cause) => {
+            let place = within(words, call_of(cause), stay.outside);
+            let end = end(words, cause, stay.by, stay.open);
+            let above = ["blocked".into(), place].into_iter().chain(file);
+            above.chain([end]).collect()
+        }
     }
 }
 
