@@ -204,6 +204,9 @@ for sector in 0 8 16; do
 done
 grep -q 'syscall_entry_read: ' /tmp/trace || fail "no system call"
 grep -q 'lttng_statedump_process_state: ' /tmp/trace || fail "no names of threads"
+grep -q 'lttng_statedump_file_descriptor: ' /tmp/trace || fail "no files that were open before"
+latency-tracker analyze syscalls $trace --by file --csv >/tmp/files.csv
+grep -q '^call,[0-9]*,file,/dev/slow,' /tmp/files.csv || fail "no calls on the disk"
 grep -E "^recorded [0-9,]+ events .*: $trace\$" /tmp/record.log || fail "what was recorded is not said"
 grep "^next: latency-tracker analyze io $trace\$" /tmp/record.log || fail "no next command"
 latency-tracker analyze io $trace --csv >/tmp/io.csv

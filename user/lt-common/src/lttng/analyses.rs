@@ -33,6 +33,14 @@ const OF_NAMES: [&str; 3] = [
     "lttng_statedump_interrupt",
 ];
 
+/// Descriptors that were open before the trace, and events that change the descriptors of a process, for the names of the
+/// files that system calls work on.
+const OF_FILES: [&str; 3] = [
+    "lttng_statedump_file_descriptor",
+    "sched_process_fork",
+    "sched_process_exec",
+];
+
 impl Analysis {
     /// Tracepoints that the analysis reads; some are patterns.
     pub fn tracepoints(self) -> Vec<&'static str> {
@@ -43,12 +51,13 @@ impl Analysis {
                 &OF_REQUESTS,
                 &OF_PLACES,
                 &OF_LIMITS,
+                &OF_FILES,
             ],
             Self::Wakeups | Self::Cpu => {
                 &[&OF_THREADS, &["sched_migrate_task", "sched_process_exit"]]
             }
             Self::Irq => &[&["irq_handler_*", "irq_softirq_*"]],
-            Self::Syscalls => &[],
+            Self::Syscalls => &[&OF_FILES],
             Self::Io => &[&OF_REQUESTS],
             Self::Locks => &[&OF_LOCKS],
         };
