@@ -2,6 +2,8 @@
 
 //! One late operation, from all alerts about it: the alerts of a timeout or of a stack, and the alert of its end.
 
+use std::collections::HashMap;
+
 use lt_proc::{Alert, Pending, Reason};
 
 /// A late operation.
@@ -27,7 +29,7 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    pub(super) fn of(alert: &Alert) -> Self {
+    fn of(alert: &Alert) -> Self {
         let fields = &alert.fields;
         let waker = match fields.text("context").as_deref() {
             None => String::new(),
@@ -46,25 +48,6 @@ impl Operation {
             start: alert.start(),
             seen: alert.time,
             has_timed_out: alert.reason == Reason::Timeout,
-        }
-    }
-
-    /// An operation in flight.
-    pub(super) fn pending(pending: &Pending) -> Self {
-        let fields = &pending.fields;
-        let text = |key| fields.text(key).unwrap_or_default().into_owned();
-        let start = fields.number("start").unwrap_or(0);
-        Self {
-            comm: text("comm"),
-            waker: String::new(),
-            stack: pending.stack(),
-            waker_stack: Vec::new(),
-            delay: pending.age(),
-            is_moved: false,
-            is_at_least: fields.is_at_least(),
-            start,
-            seen: start.saturating_add(pending.age()),
-            has_timed_out: false,
         }
     }
 
@@ -112,6 +95,63 @@ impl Operation {
             later.waker = self.waker;
         }
         later
+    }
+
+    /// An operation in flight.
+    pub(super) fn pending(pending: &Pending) -> Self {
+        let fields = &pending.fields;
+        let text = |key| fields.text(key).unwrap_or_default().into_owned();
+        let start = fields.number("start").unwrap_or(0);
+        Self {
+            comm: text("comm"),
+            waker: String::new(),
+            stack: pending.stack(),
+            waker_stack: Vec::new(),
+            delay: pending.age(),
+            is_moved: false,
+            is_at_least: fields.is_at_least(),
+            start,
+            seen: start.saturating_add(pending.age()),
+            has_timed_out: false,
+        }
+    }
+}
+
+/// Late operations that have not ended, by instance and thread.
+#[derive(Debug, Default)]
+pub(super) struct Open(HashMap<(String, u64), Vec<Operation>>);
+
+impl Open {
+    /// Adds an alert. If its operation has ended, returns the operation, completed with data from its earlier alerts.
+    pub(super) fn see(&mut self, alert: &Alert) -> Option<Operation> {
+        let key = (alert.instance.clone(), alert.tid);
+        let new = Operation::of(alert);
+        let earlier = self
+            .0
+            .get_mut(&key)
+            .and_then(|open| Operation::take_from(open, alert.start(), Some(&alert.reason)));
+        let operation = match earlier {
+            Some(earlier) => earlier.then(new),
+            None => new,
+        };
+        match alert.reason {
+            Reason::Timeout | Reason::Stack => {
+                self.0.entry(key).or_default().push(operation);
+                None
+            }
+            Reason::Threshold | Reason::Late | Reason::Other(_) => {
+                if self.0.get(&key).is_some_and(Vec::is_empty) {
+                    self.0.remove(&key);
+                }
+                Some(operation)
+            }
+        }
+    }
+
+    /// Returns the operations that have not ended, each with its thread.
+    pub(super) fn rest(self) -> impl Iterator<Item = (u64, Operation)> {
+        let threads = self.0.into_iter();
+        threads.flat_map(|((_, tid), open)| open.into_iter().map(move |one| (tid, one)))
     }
 }
 

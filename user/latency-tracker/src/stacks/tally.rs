@@ -15,7 +15,7 @@ use lt_proc::{Alert, Delays, Labels, Pending, Reason};
 use serde::Serialize;
 
 use super::args::By;
-use super::operation::{Operation, is_entry, name};
+use super::operation::{Open, Operation, is_entry, name};
 
 /// Maximum number of functions of a waker's stack, whatever `stack` is.
 const WAKER_DEPTH: usize = 16;
@@ -113,8 +113,7 @@ type Key = (Vec<String>, Vec<String>);
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     by: By,
-    /// Operations that have not ended, by instance and thread.
-    open: HashMap<(String, u64), Vec<Operation>>,
+    open: Open,
     groups: HashMap<Key, Group>,
     all: Sum,
     /// Sum of the delays that are in the histogram of the instance, ns.
@@ -182,27 +181,11 @@ impl Tally {
         self.first
             .entry(alert.instance.clone())
             .or_insert(alert.seq);
-        let key = (alert.instance.clone(), alert.tid);
-        let new = Operation::of(alert);
-        let earlier = self
-            .open
-            .get_mut(&key)
-            .and_then(|open| Operation::take_from(open, alert.start(), Some(&alert.reason)));
-        let operation = match earlier {
-            Some(earlier) => earlier.then(new),
-            None => new,
-        };
-        match alert.reason {
-            Reason::Timeout | Reason::Stack => self.open.entry(key).or_default().push(operation),
-            Reason::Threshold | Reason::Late | Reason::Other(_) => {
-                if self.open.get(&key).is_some_and(Vec::is_empty) {
-                    self.open.remove(&key);
-                }
-                if !operation.is_at_least {
-                    self.ended = self.ended.saturating_add(operation.delay);
-                }
-                self.add(operation);
+        if let Some(operation) = self.open.see(alert) {
+            if !operation.is_at_least {
+                self.ended = self.ended.saturating_add(operation.delay);
             }
+            self.add(operation);
         }
     }
 
@@ -232,8 +215,8 @@ impl Tally {
     ) -> Sums {
         let mut in_flight = Self::new(By::Kernel);
         let mut by_thread: HashMap<u64, Vec<Operation>> = HashMap::new();
-        for ((_, tid), operations) in std::mem::take(&mut self.open) {
-            by_thread.entry(tid).or_default().extend(operations);
+        for (tid, operation) in std::mem::take(&mut self.open).rest() {
+            by_thread.entry(tid).or_default().push(operation);
         }
         let before = self.all.count;
         for one in pending.iter().filter(|one| one.age() > threshold) {
