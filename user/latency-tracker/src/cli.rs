@@ -24,7 +24,7 @@ use crate::run::{self, RunArgs};
 use crate::stacks::{self, StacksArgs};
 use crate::why::{self, WhyArgs};
 
-pub(crate) use top::{Column, TopArgs};
+pub(crate) use top::{By, Column, TopArgs};
 
 const EXAMPLES: &str = "\
 Exit status: 0 success, 1 error, 2 an alert fired (watch, record, run, stacks),

@@ -25,6 +25,8 @@ use lt_common::wait::Signals;
 use lt_proc::ProcRoot;
 
 pub(crate) use self::args::{EXAMPLES, StacksArgs};
+pub(crate) use self::operation::{Open, Operation, name};
+pub(crate) use self::tally::Sum;
 use self::tally::Tally;
 use crate::run;
 

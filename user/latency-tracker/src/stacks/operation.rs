@@ -8,28 +8,30 @@ use lt_proc::{Alert, Pending, Reason};
 
 /// A late operation.
 #[derive(Debug, Clone)]
-pub(super) struct Operation {
+pub(crate) struct Operation<T = ()> {
+    /// What the caller keeps of the last alert.
+    pub(crate) tag: T,
     pub(super) comm: String,
     /// The task that woke the late task, or `[hardirq]` for an interrupt; empty if not recorded.
     pub(super) waker: String,
     /// Where the task was, the innermost function first; empty if not recorded.
-    pub(super) stack: Vec<String>,
+    pub(crate) stack: Vec<String>,
     /// Where the waker was.
     pub(super) waker_stack: Vec<String>,
     /// The delay, ns; so far, unless the operation has ended.
-    pub(super) delay: u64,
+    pub(crate) delay: u64,
     /// Whether the operation had more than one stack.
     pub(super) is_moved: bool,
     /// Whether the operation began before its instance, so that the delay is a lower bound.
-    pub(super) is_at_least: bool,
+    pub(crate) is_at_least: bool,
     start: u64,
     /// Time of the operation's last alert.
-    seen: u64,
+    pub(crate) seen: u64,
     has_timed_out: bool,
 }
 
-impl Operation {
-    fn of(alert: &Alert) -> Self {
+impl<T> Operation<T> {
+    fn of(alert: &Alert, tag: T) -> Self {
         let fields = &alert.fields;
         let waker = match fields.text("context").as_deref() {
             None => String::new(),
@@ -38,6 +40,7 @@ impl Operation {
             Some(context) => format!("[{context}]"),
         };
         Self {
+            tag,
             comm: alert.comm.text().into_owned(),
             waker,
             stack: alert.stack(),
@@ -96,13 +99,16 @@ impl Operation {
         }
         later
     }
+}
 
+impl Operation {
     /// An operation in flight.
     pub(super) fn pending(pending: &Pending) -> Self {
         let fields = &pending.fields;
         let text = |key| fields.text(key).unwrap_or_default().into_owned();
         let start = fields.number("start").unwrap_or(0);
         Self {
+            tag: (),
             comm: text("comm"),
             waker: String::new(),
             stack: pending.stack(),
@@ -118,14 +124,20 @@ impl Operation {
 }
 
 /// Late operations that have not ended, by instance and thread.
-#[derive(Debug, Default)]
-pub(super) struct Open(HashMap<(String, u64), Vec<Operation>>);
+#[derive(Debug)]
+pub(crate) struct Open<T = ()>(HashMap<(String, u64), Vec<Operation<T>>>);
 
-impl Open {
+impl<T> Default for Open<T> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<T> Open<T> {
     /// Adds an alert. If its operation has ended, returns the operation, completed with data from its earlier alerts.
-    pub(super) fn see(&mut self, alert: &Alert) -> Option<Operation> {
+    pub(crate) fn see(&mut self, alert: &Alert, tag: T) -> Option<Operation<T>> {
         let key = (alert.instance.clone(), alert.tid);
-        let new = Operation::of(alert);
+        let new = Operation::of(alert, tag);
         let earlier = self
             .0
             .get_mut(&key)
@@ -149,14 +161,14 @@ impl Open {
     }
 
     /// Returns the operations that have not ended, each with its thread.
-    pub(super) fn rest(self) -> impl Iterator<Item = (u64, Operation)> {
+    pub(crate) fn rest(self) -> impl Iterator<Item = (u64, Operation<T>)> {
         let threads = self.0.into_iter();
         threads.flat_map(|((_, tid), open)| open.into_iter().map(move |one| (tid, one)))
     }
 }
 
 /// The function of a frame such as `ext4_sync_file+0x1a/0x340 [ext4]`, with its module, without the offset.
-pub(super) fn name(frame: &str) -> String {
+pub(crate) fn name(frame: &str) -> String {
     let (place, module) = frame.split_once(' ').unwrap_or((frame, ""));
     let function = place.split_once("+0x").map_or(place, |(name, _)| name);
     match module {

@@ -22,14 +22,14 @@ const WAKER_DEPTH: usize = 16;
 
 /// Delays, ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Sum {
-    pub(super) count: u64,
-    pub(super) total: u64,
-    pub(super) longest: u64,
+pub(crate) struct Sum {
+    pub(crate) count: u64,
+    pub(crate) total: u64,
+    pub(crate) longest: u64,
 }
 
 impl Sum {
-    fn add(&mut self, delay: u64) {
+    pub(crate) fn add(&mut self, delay: u64) {
         self.count += 1;
         self.total = self.total.saturating_add(delay);
         self.longest = self.longest.max(delay);
@@ -181,7 +181,7 @@ impl Tally {
         self.first
             .entry(alert.instance.clone())
             .or_insert(alert.seq);
-        if let Some(operation) = self.open.see(alert) {
+        if let Some(operation) = self.open.see(alert, ()) {
             if !operation.is_at_least {
                 self.ended = self.ended.saturating_add(operation.delay);
             }

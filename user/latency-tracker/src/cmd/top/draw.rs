@@ -5,7 +5,7 @@
 //! ```text
 //!   title, and what was lost
 //!   table of instances, at most two fifths of the screen
-//!   alerts                      or, after Enter, instead of these two lists:
+//!   alerts, or groups of them   or, after Enter, instead of these two lists:
 //!   operations in flight        histogram and counters of one instance
 //!   keys, or what is being typed
 //! ```
@@ -13,7 +13,7 @@
 mod details;
 mod lists;
 
-pub(super) use lists::{ago, alert_cells, pending_cells};
+pub(super) use lists::{ago, alert_cells, group_cells, pending_cells};
 
 use lt_common::out;
 use lt_proc::Nanos;
@@ -264,13 +264,14 @@ fn last_line(state: &State) -> Line<'static> {
 }
 
 /// Explains the columns.
-const MEANINGS: [&str; 7] = [
+const MEANINGS: [&str; 8] = [
     "RATE     operations that ended, per second of the last interval",
     "P50 P99  of their delays: upper bounds, at most 1/8 above the true value",
     "ALERTS   since the start of the instance, and +N in the last interval",
     "OLDEST   age of the oldest operation in flight; >: it is older than that;",
     "         ~: read some time ago, since reading it takes long",
     "LOST     counters of losses since the start; shown if one is not 0",
+    "TOTAL    delay of late operations, each once; >: the true sum is greater",
     "growing  the operation was in flight one interval ago, too",
 ];
 

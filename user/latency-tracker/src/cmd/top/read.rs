@@ -24,6 +24,8 @@ use lt_proc::{Alert, Histogram, Instance, Pending, ProcError, ProcRoot, Stats, S
 use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 
+use super::groups::Groups;
+
 /// Maximum number of bytes of `pending` that are read.
 const HEAD: u64 = 16 << 10;
 
@@ -81,6 +83,8 @@ pub(super) struct Reader<'a> {
     alerts: VecDeque<Alert>,
     missed: u64,
     dropped: u64,
+    /// Groups of all alerts that are read, also of those that are dropped.
+    pub(super) groups: Option<Groups>,
     last: HashMap<String, Last>,
 }
 
@@ -98,6 +102,7 @@ impl<'a> Reader<'a> {
             alerts: VecDeque::new(),
             missed: 0,
             dropped: 0,
+            groups: None,
             last: HashMap::new(),
         })
     }
@@ -192,6 +197,9 @@ impl<'a> Reader<'a> {
                             .as_ref()
                             .is_none_or(|name| *name == alert.instance) =>
                     {
+                        if let Some(groups) = &mut self.groups {
+                            groups.see(&alert);
+                        }
                         self.alerts.push_back(*alert);
                     }
                     StreamLine::Alert(_) => {}

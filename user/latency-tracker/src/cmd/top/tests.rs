@@ -2,6 +2,7 @@
 
 //! The view without a terminal: intervals, the order of rows, widths, and shares of the lists.
 
+mod groups;
 mod keys;
 mod screens;
 
