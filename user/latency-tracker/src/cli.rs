@@ -123,8 +123,9 @@ latency-tracker list --json"
         after_help = "Examples:\n  latency-tracker start slow_disk block threshold=10ms\n  \
 latency-tracker start sda_queue block threshold=50ms from=insert dev=sda\n\n\
 `latency-tracker list --trackers` shows the trackers; with the name of a\n\
-tracker, its parameters. A time has a unit: 500us, 10ms, 2s, 5m, 1h; a bare\n\
-number is nanoseconds. Starting a running instance changes its parameters."
+tracker, its parameters and examples. A time has a unit: 500us, 10ms, 2s, 5m,\n\
+1h; a bare number is nanoseconds. Starting a running instance changes its\n\
+parameters."
     )]
     Start(StartArgs),
     /// Makes the running instances match configuration files.
@@ -267,7 +268,7 @@ tracepoints that the user may see.")]
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Show all parameters and counters of this instance; with --trackers, this tracker only.
+    /// Show all parameters and counters of this instance; with --trackers, this tracker only, with examples.
     #[arg(add = ArgValueCompleter::new(completion::instances_or_trackers))]
     pub(crate) name: Option<String>,
     /// Show the trackers, with their parameters, defaults and units.

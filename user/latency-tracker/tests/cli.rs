@@ -301,6 +301,7 @@ fn everything_a_person_reads_fits_80_columns() {
     for args in [
         &["list"][..],
         &["list", "--trackers"],
+        &["list", "--trackers", "block"],
         &["list", "slow"],
         &["hist"],
         &["hist", "slow", "-m", "-T"],
@@ -728,6 +729,55 @@ fn list_tells_all_about_one_instance_or_one_tracker() {
     fs::write(tree.0.join("trackers"), trackers).unwrap();
     let (_, out, _) = tree.run(&["list", "--trackers", "other"]);
     assert!(out.contains("from=a") && !out.contains("block"), "{out}");
+}
+
+#[test]
+fn each_example_of_a_tracker_starts_an_instance_of_it() {
+    let tree = Tree::new("examples");
+    let file = |path: &str, text: &str| fs::write(tree.0.join(path), text).unwrap();
+    // The trackers of the module, with their parameters.
+    let abi = include_str!("../../../tests/abi.txt");
+    let sections: Vec<&str> = abi
+        .split("\n\n")
+        .filter(|section| section.contains("\n  alert: "))
+        .collect();
+    assert!(sections.len() > 15, "{sections:?}");
+    let described = |line: &str| match line.contains(": ") {
+        true => String::new(),
+        false => format!("{line}: x\n"),
+    };
+    let lines = sections.iter().flat_map(|section| section.lines());
+    file("trackers", &lines.map(described).collect::<String>());
+    for section in sections {
+        let tracker = section.lines().next().unwrap();
+        let (status, out, err) = tree.run(&["list", "--trackers", tracker]);
+        assert_eq!((status, err.as_str()), (0, ""), "{tracker}");
+        let (_, examples) = out.split_once("  Examples:\n").unwrap_or_default();
+        assert!(
+            examples.lines().all(|line| line.chars().count() < 80),
+            "{out}"
+        );
+        // Other modules create the instances of `module`.
+        assert_eq!(examples.is_empty(), tracker == "module", "{out}");
+        for command in examples.replace(" \\\n", " ").lines() {
+            let words: Vec<&str> = command.split_whitespace().collect();
+            assert_eq!(words[..2], ["latency-tracker", "start"], "{out}");
+            file("control", "");
+            let (status, out, err) = tree.run(&words[1..]);
+            assert_eq!(status, 0, "{command}: {err}");
+            assert_eq!(out.trim_end(), words[2..].join(" "));
+            assert_eq!(words[3], tracker, "{command}");
+        }
+    }
+    let (_, out, _) = tree.run(&["list", "--trackers"]);
+    assert!(!out.contains("Examples:"), "{out}");
+    // This kernel cannot run it.
+    file("trackers", "net: x\n  unavailable: no such tracepoint\n");
+    let (_, out, _) = tree.run(&["list", "--trackers", "net"]);
+    assert!(
+        out.contains("no such tracepoint") && !out.contains("Examples:"),
+        "{out}"
+    );
 }
 
 #[test]

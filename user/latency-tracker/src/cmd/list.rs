@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::unseen::unseen;
 use crate::cli::ListArgs;
+use crate::trackers;
 
 mod rates;
 
@@ -24,7 +25,7 @@ struct Row {
 
 pub(crate) fn run(root: &ProcRoot, args: &ListArgs) -> Result<Outcome> {
     match (&args.name, args.trackers) {
-        (name, true) => return trackers(&root.trackers()?, name.as_deref(), args.json),
+        (name, true) => return show(&root.trackers()?, name.as_deref(), args.json),
         (Some(name), false) => {
             return match interval(&args.interval)? {
                 Some(times) => rates::show(root, name, args.json, times),
@@ -163,7 +164,8 @@ fn counter(key: &str, n: u64) -> Vec<String> {
     vec![format!("  {key}"), value, text.to_string()]
 }
 
-fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> {
+/// Shows all trackers; or only the tracker with this name, with examples.
+fn show(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> {
     let names = || all.iter().map(|t| t.name.as_str());
     if let Some(name) = name.filter(|name| names().all(|n| n != *name)) {
         let hint = match lt_common::instance::meant(name, names()) {
@@ -177,8 +179,7 @@ fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outco
             out::json(tracker)?;
             continue;
         }
-        let name = out::paint(Colour::Bold, &tracker.name);
-        out::line(&name)?;
+        out::line(&out::paint(Colour::Bold, &tracker.name))?;
         for line in out::wrap(&tracker.text, 2) {
             out::line(&line)?;
         }
@@ -193,8 +194,27 @@ fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outco
                 out::line(&line)?;
             }
         }
+        if name.is_some() && tracker.unavailable.is_none() {
+            for line in examples(&tracker.name) {
+                out::line(&line)?;
+            }
+        }
     }
     Ok(Outcome::Fine)
+}
+
+/// Returns commands that start an instance of a tracker, under a heading; those too long for a line have several.
+fn examples(tracker: &str) -> Vec<String> {
+    const GOES_ON: &str = " \\\n";
+    let command = |line: &String| {
+        let width = out::HELP_WIDTH - GOES_ON.len();
+        out::wrap_to(&format!("latency-tracker start {line}"), 4, width).join(GOES_ON)
+    };
+    let mut lines: Vec<String> = trackers::examples(tracker).iter().map(command).collect();
+    if !lines.is_empty() {
+        lines.insert(0, "  Examples:".to_string());
+    }
+    lines
 }
 
 /// Returns `name=default` and the type, then the description, indented and wrapped.
