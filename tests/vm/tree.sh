@@ -177,6 +177,14 @@ sums_hold t
 assert_eq "$(stat t full) $(stat t negative) $(stat t unserved)" "0 0 0" "lost"
 control -t
 
+# A worker that is the target ends its chain when it is switched in: it never returns from a system call.
+if [ "$(cat $parameters/workers)" = Y ]; then
+	control "t tree threshold=0 comm=lt_worker kthreads=1 end=user origin=irq irq=$line"
+	target 3 worker
+	wait_until 10 stat_is t ended -eq 3
+	control -t
+fi
+
 # A chain that does not reach its end is found, with its last step.
 echo 300000 >$parameters/us
 control "t tree threshold=3600s timeout=50ms comm=lt_target irq=$threaded origin=irq"
