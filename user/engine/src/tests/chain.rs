@@ -558,12 +558,16 @@ fn a_work_has_the_steps_of_its_worker_since_it_was_queued() {
 fn a_refused_timer_stays_refused() {
     let mut counts = Counts(0);
     counts.set_origin(Origin::Wheel);
-    counts.set_refused();
+    counts.set_refused(true);
     counts.set_state(State::Queued);
     for target in [true, false] {
         counts.set_target(target);
         assert_eq!((counts.is_target(), counts.is_refused()), (target, true));
     }
+    // Unless another timer becomes the origin.
+    counts.set_target(true);
+    counts.set_refused(false);
+    assert_eq!((counts.is_target(), counts.is_refused()), (true, false));
     assert_eq!(
         (counts.origin(), counts.state()),
         (Origin::Wheel, State::Queued)
