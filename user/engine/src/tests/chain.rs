@@ -750,6 +750,9 @@ fn preemptions_of_one_task_become_one_step_before_steps_are_left_out() {
         let counts = chain.counts();
         assert_eq!((counts.more(), counts.preempted()), (0, 40));
         assert_eq!(total(&chain), chain.last());
+        let mut other = begun(0);
+        other.append(0, &chain, 0);
+        assert_eq!(other.counts().preempted(), 40);
         let (mut times, mut ran, mut waited, mut spent) = (0, 0, 0, 0);
         let mut longest = 0;
         let mut names = Vec::new();
