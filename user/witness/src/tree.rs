@@ -514,6 +514,19 @@ mod tests {
             softirq:NET_RX@1+2000 waking:9@1+1000 switch:9(x)/120@1+67000";
         let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
+        // A thread that has lost the CPU did not just wait for it from its wakeup on.
+        let mut lines = lines.to_vec();
+        let out = lines[5]
+            .replace(" 20 8 ", " 16 2 ")
+            .replace("prev_comm=y prev_pid=8", "prev_comm=ksoftirqd/1 prev_pid=2")
+            .replace("next_comm=ksoftirqd/1 next_pid=2", "next_comm=y next_pid=8");
+        let first = lines[5].replace(" 20 8 ", " 14 8 ");
+        lines.insert(5, &out);
+        lines.insert(5, &first);
+        let chain = "irq:27@1+0 raise:NET_RX@1+1000 switch:2(ksoftirqd/1)/120@1+9000 softirq:NET_RX@1+2000 \
+            waking:9@1+1000 switch:9(x)/120@1+67000";
+        let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
+        assert_eq!(faults(&lines, &told), [""; 0]);
     }
 
     #[test]

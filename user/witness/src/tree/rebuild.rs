@@ -53,7 +53,9 @@ struct Timer {
 /// A thread that serves softirqs.
 #[derive(Debug, Clone)]
 struct Thread {
-    woken: Step,
+    /// The waking, unless the thread has lost the CPU since.
+    woken: Option<Step>,
+    /// The last switch-in since the waking.
     switched: Option<Step>,
 }
 
@@ -458,8 +460,10 @@ impl Rebuild {
             .or_else(|| comm.strip_prefix("ktimers/"));
         if let Some(cpu) = of_softirqs {
             if cpu.parse() == Ok(line.cpu) && !matches!(is, Is::Running(_) | Is::Queued) {
-                let switched = None;
-                let thread = Thread { woken, switched };
+                let thread = Thread {
+                    woken: Some(woken),
+                    switched: None,
+                };
                 self.cpu(line).threads.insert(tid, thread);
                 self.task(tid).is = Is::Queued;
             }
@@ -538,7 +542,9 @@ impl Rebuild {
         }
         let switched = step(format!("switch:{tid}/{prio}"));
         if let Some(thread) = self.cpu(line).threads.get_mut(&tid) {
-            thread.switched = Some(switched.clone());
+            if thread.switched.replace(switched.clone()).is_some() {
+                thread.woken = None;
+            }
         }
         let is_kthread = self.kthreads.contains(&tid);
         let task = self.task(tid);
@@ -588,15 +594,13 @@ impl Cpu {
         with_timer(base, self.timer.as_ref())
     }
 
-    /// Appends the wakeup and the switch-in of `tid`, which serves a softirq, if later than the chain's last step.
+    /// Appends the wakeup and the last switch-in of `tid`, which serves a softirq, if later than the chain's last
+    /// step.
     fn follow_thread(&self, chain: &mut Chain, tid: u32) {
         let Some(thread) = self.threads.get(&tid) else {
             return;
         };
-        for step in [Some(&thread.woken), thread.switched.as_ref()]
-            .into_iter()
-            .flatten()
-        {
+        for step in thread.woken.iter().chain(&thread.switched) {
             if step.at > chain.last_at() {
                 chain.push(step.clone());
             }
