@@ -60,6 +60,9 @@
  *   jobs     a handler queues a job, which takes a while; meanwhile a handler of
  *            the line with a thread queues another one, which wakes it: the first
  *            handler is not involved
+ *   again    a handler takes a while, and queues a work item, which queues itself;
+ *            the second run of the item wakes it: the handler is not involved
+ *   again-job  as again, with a job of a kthread worker
  *   after    an irq_work takes a while after a handler that it has called has
  *            returned, and wakes it: the handler is not involved
  *   requested  a handler queues an irq_work, and then takes a while: the irq_work
@@ -153,6 +156,8 @@ static bool lt_employs, lt_has_job, lt_leaves_all;
 static bool lt_polls, lt_wakes_other;
 static bool lt_queues, lt_is_busy, lt_cancels, lt_calls, lt_is_after;
 static bool lt_has_job_queue, lt_has_jobs, lt_cancels_job, lt_requests;
+/* Whether the next run of a work item queues the item again. */
+static bool lt_requeues;
 static bool lt_is_noise;
 /* The task in a storm. */
 static struct task_struct *lt_waiter;
@@ -316,6 +321,11 @@ static DECLARE_WORK(lt_first_item, lt_on_first_item);
 
 static void lt_on_item(struct work_struct *work)
 {
+	if (lt_requeues) {
+		lt_requeues = false;
+		queue_work(lt_queue, work);
+		return;
+	}
 	complete(&lt_done);
 }
 
@@ -341,6 +351,11 @@ static DEFINE_KTHREAD_WORK(lt_busy_job, lt_on_busy_job);
 
 static void lt_on_job(struct kthread_work *work)
 {
+	if (lt_requeues) {
+		lt_requeues = false;
+		kthread_queue_work(lt_jobs, work);
+		return;
+	}
 	complete(&lt_done);
 }
 
@@ -802,13 +817,15 @@ static int run(const char *word, const struct kernel_param *param)
 	lt_calls_again = sysfs_streq(word, "busy");
 	lt_cancels = sysfs_streq(word, "cancel");
 	lt_is_busy = lt_cancels || sysfs_streq(word, "queue");
-	lt_queues = lt_is_busy || sysfs_streq(word, "work");
+	lt_queues = lt_is_busy || sysfs_streq(word, "work") || sysfs_streq(word, "again");
 	lt_calls = sysfs_streq(word, "call");
 	lt_is_after = sysfs_streq(word, "after");
 	lt_requests = sysfs_streq(word, "requested");
 	lt_has_jobs = sysfs_streq(word, "jobs");
 	lt_cancels_job = sysfs_streq(word, "cancel-job");
-	lt_has_job_queue = lt_has_jobs || lt_cancels_job || sysfs_streq(word, "job");
+	lt_has_job_queue = lt_has_jobs || lt_cancels_job || sysfs_streq(word, "job") ||
+			   sysfs_streq(word, "again-job");
+	lt_requeues = sysfs_streq(word, "again") || sysfs_streq(word, "again-job");
 	lt_is_kept = false;
 	lt_keeps = sysfs_streq(word, "late-irq") ? LT_IRQ :
 		   sysfs_streq(word, "late-softirq") ? LT_SOFTIRQ :

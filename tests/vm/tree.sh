@@ -4,9 +4,10 @@
 # A task is woken on each known path: by an interrupt, its thread, its softirq, a work item that it queues, a function
 # called on another CPU, a timer in the interrupt, a timer in a softirq, and a timer of the timer wheel. Each time there
 # is one alert, whose path has exactly the steps of this kernel, in order. The longest step is the step that the test
-# prolonged. The steps add up to the delay. Nothing is left of a cancelled work item. A softirq raised by a task belongs
-# to no interrupt, and a path continues after a wait for a lock. Setting the clock makes no timer late. Causes that a
-# busy thread handles along the way are counted. Afterwards, no tip is left.
+# prolonged. The steps add up to the delay. Nothing is left of a cancelled work item. The second run of
+# a work item that queues itself is on no path. A softirq raised by a task belongs to no interrupt, and a path continues
+# after a wait for a lock. Setting the clock makes no timer late. Causes that a busy thread handles along the way are
+# counted. Afterwards, no tip is left.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -98,6 +99,14 @@ for word in cancel cancel-job; do target 3 $word; done
 wait_until 20 stat_is t pending -eq 0
 [ "$(stat t gone)" -ge 6 ] || fail "the work items were not followed"
 assert_eq "$(stat t alerts)" 0 "alerts of cancelled work items"
+control -t
+
+# The second run of a work item that queues itself is on no chain.
+control "t tree threshold=0 comm=lt_target origin=irq irq=$line"
+for word in again again-job; do target 3 $word; done
+wait_until 20 stat_is t pending -eq 0
+[ "$(stat t gone)" -ge 6 ] || fail "the work items were not followed"
+assert_eq "$(stat t alerts)" 0 "alerts of work items that queue themselves"
 control -t
 
 # A thread that repeatedly sleeps in the state D does not stay on a chain forever.

@@ -568,6 +568,30 @@ mod tests {
     }
 
     #[test]
+    fn a_work_that_queues_itself_is_on_no_chain_the_second_time() {
+        let lines = [
+            IDLE,
+            "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
+            "[000] d.h1. 12 0 workqueue_queue_work: work struct=00000000cd function=do_it workqueue=q req_cpu=8192 cpu=0",
+            "[000] d.h1. 14 0 irq_handler_exit: irq=27 ret=handled",
+            "[000] ..... 22 3 workqueue_execute_start: work struct 00000000cd: function do_it",
+            "[000] d..1. 24 3 workqueue_queue_work: work struct=00000000cd function=do_it workqueue=q req_cpu=8192 cpu=0",
+            "[000] ..... 25 3 workqueue_execute_end: work struct 00000000cd: function do_it",
+            "[000] ..... 26 3 workqueue_execute_start: work struct 00000000cd: function do_it",
+            "[000] d..3. 30 3 sched_waking: comm=x pid=9 prio=120 target_cpu=001",
+            RUNS,
+        ];
+        assert_eq!(faults(&lines, ""), ["0 chains agree, expected at least 1"]);
+        // A second work item is on the chain of the first one.
+        let mut other = lines.map(str::to_string);
+        for at in [5, 7] {
+            other[at] = other[at].replace("00000000cd", "00000000ef");
+        }
+        let other: Vec<&str> = other.iter().map(String::as_str).collect();
+        assert!(faults(&other, "")[0].contains("no alert for tid 9"));
+    }
+
+    #[test]
     fn a_call_is_followed_to_the_other_cpu() {
         let lines = [
             IDLE,

@@ -99,6 +99,8 @@ enum Is {
 struct Task {
     is: Is,
     tip: Option<Chain>,
+    /// The work item that the task executes, by its address.
+    work: Option<String>,
     /// A wakeup while another CPU shows the task running, and the tip that it makes if the task was
     /// asleep.
     ahead: Option<(Step, Option<Chain>)>,
@@ -250,16 +252,23 @@ impl Rebuild {
             "workqueue_queue_work" | "sched_kthread_work_queue_work" => {
                 let function = word(line.fields, "function=")?;
                 let work = word(line.fields, "work struct=")?.to_string();
-                self.hand_on(line, work, step(format!("queue:{function}")), |it| {
-                    &mut it.works
-                });
+                let by = self.task(line.current).work.as_ref();
+                if line.context == "task" && by == Some(&work) {
+                    // The item defers the rest of its work, whose origin is unknown.
+                    self.works.remove(&work);
+                } else {
+                    self.hand_on(line, work, step(format!("queue:{function}")), |it| {
+                        &mut it.works
+                    });
+                }
             }
             "workqueue_execute_start" | "sched_kthread_work_execute_start" => {
                 self.start_work(line, &step)?
             }
             "workqueue_execute_end" | "sched_kthread_work_execute_end" => {
                 if line.context == "task" {
-                    self.task(line.current).tip = None;
+                    let task = self.task(line.current);
+                    (task.tip, task.work) = (None, None);
                 }
             }
             "csd_queue_cpu" => {
@@ -412,8 +421,10 @@ impl Rebuild {
             chain.filter(|chain| chain.steps.last().is_some_and(|last| last.what == queued));
         // A work item that runs in a softirq is on the chain of that softirq.
         if line.context == "task" {
-            let worker = self.task(line.current).tip.take();
-            self.task(line.current).tip = chain.map(|mut chain| {
+            let task = self.task(line.current);
+            task.work = Some(work.to_string());
+            let worker = task.tip.take();
+            task.tip = chain.map(|mut chain| {
                 if let Some(worker) = worker {
                     chain.follow_worker(&worker);
                 }
