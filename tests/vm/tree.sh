@@ -162,6 +162,19 @@ if [ -n "$rt" ]; then
 	by wait "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ lock:\\d+ waking:\\d+,by:\\d+\\(lt_beside\\) switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" \
 		'waking:\d+,by:\d+\(lt_beside\)'
 	control -t
+
+	# A thread that waits for a lock of the interrupt's thread stays on its own chain, or on none.
+	control "t tree threshold=0 comm=lt_target origin=irq irq=$threaded"
+	control "s tree threshold=0 comm=lt_target origin=timer"
+	exec 3<$LT/s/alerts
+	target 3 held
+	alerts_of s /tmp/alerts
+	exec 3<&-
+	cat /tmp/alerts
+	assert_eq "$(grep -c ' lock:[0-9].* waking:[0-9]*,by:[0-9]*(irq/' /tmp/alerts)" 3 "waits for the lock"
+	assert_eq "$(stat t alerts)" 0 "alerts of what a thread does that has waited for a lock"
+	control -s
+	control -t
 	echo "$us" >$parameters/us
 fi
 

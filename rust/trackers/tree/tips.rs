@@ -25,7 +25,8 @@
 //!   tip that is `Running` or `Leaving`: a tip in any other state is already the task's next one,
 //!   from a waker that was faster.
 //! - A waker that finds the task asleep makes a new tip. If the task sleeps in the middle of its
-//!   work, by its state, the waker only notes the waking on the existing tip.
+//!   work, by its state, the waker only notes the waking on the existing tip. If there is no tip, a
+//!   task that waits for a lock gets none.
 //! - A waker that finds the task awake only notes that on the existing tip. The task may still go
 //!   to sleep in the next moment, so the waker makes a new tip, too, which is in doubt (doubts.rs).
 //! - While the task waits for a CPU, it may be moved to another one: by its waker, before the task

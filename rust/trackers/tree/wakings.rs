@@ -151,6 +151,11 @@ impl Probes {
             if engine.note_words(guard, &key(&wakee), is_running, NOTES_AT + WAKER, waking) {
                 return;
             }
+            // The release of a lock is not the cause of what its next owner does. (A sleep in the
+            // state D may have been for the event that wakes the task.)
+            if sleep.is_lock_wait() {
+                return;
+            }
         }
         if Context::current() == Context::Task && !self.may_be_on_chain(guard, &current) {
             return;

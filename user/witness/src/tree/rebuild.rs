@@ -498,6 +498,7 @@ impl Rebuild {
         let chain = self.chain(line, thread.filter(|_| is_kthread));
         let chain = chain.map(|mut chain| {
             chain.push(woken.clone());
+            chain.may_not_be |= is == Is::Waiting && line.context != "hardirq";
             chain
         });
         let task = self.task(tid);
@@ -563,7 +564,12 @@ impl Rebuild {
             match &mut task.tip {
                 // The task slept in the middle of its work.
                 Some(tip) => tip.push(woken),
-                None => task.tip = chain,
+                None => {
+                    task.tip = chain.map(|mut chain| {
+                        chain.may_not_be |= task.is == Is::Waiting;
+                        chain
+                    });
+                }
             }
         }
         task.is = Is::Running(line.cpu);
@@ -655,6 +661,7 @@ fn with_timer(base: Option<Chain>, timer: Option<&Timer>) -> Option<Chain> {
             chain.push(step.clone());
         }
         chain.preempted = base.preempted;
+        chain.may_not_be = base.may_not_be;
     }
     chain.push(timer.expire.clone());
     Some(chain)
