@@ -101,14 +101,16 @@ struct Task {
     tip: Option<Chain>,
     /// The work item that the task executes, by its address.
     work: Option<String>,
-    /// A wakeup while another CPU shows the task running, and the tip that it makes if the task was
-    /// asleep.
-    ahead: Option<(Step, Option<Chain>)>,
+    /// A wakeup while another CPU shows the task running; the tip that it makes if the task was
+    /// asleep; and whether the waker may have released a lock.
+    ahead: Option<(Step, Option<Chain>, bool)>,
 }
 
 /// The state of the reconstruction. See the head of this file.
 pub(super) struct Rebuild {
     kthreads: BTreeSet<u32>,
+    /// Whether tasks may wait for locks in the state `D`: on PREEMPT_RT.
+    is_rt: bool,
     cpus: HashMap<u32, Cpu>,
     serving: HashMap<(u32, u32), Serving>,
     tasks: HashMap<u32, Task>,
@@ -190,9 +192,11 @@ fn number(fields: &str, name: &str) -> Result<u64> {
 
 impl Rebuild {
     /// Starts a reconstruction. `kthreads`: the kernel threads that existed before the trace.
-    pub(super) fn new(kthreads: BTreeSet<u32>) -> Self {
+    /// `is_rt`: whether the kernel has PREEMPT_RT.
+    pub(super) fn new(kthreads: BTreeSet<u32>, is_rt: bool) -> Self {
         Self {
             kthreads,
+            is_rt,
             cpus: HashMap::new(),
             serving: HashMap::new(),
             tasks: HashMap::new(),
@@ -496,14 +500,16 @@ impl Rebuild {
             .strip_prefix("irq/")
             .and_then(|rest| rest.split('-').next()?.parse().ok());
         let chain = self.chain(line, thread.filter(|_| is_kthread));
+        // No interrupt releases a lock for which a task sleeps.
+        let may_release = self.is_rt && line.context != "hardirq";
         let chain = chain.map(|mut chain| {
             chain.push(woken.clone());
-            chain.may_not_be |= is == Is::Waiting && line.context != "hardirq";
+            chain.may_not_be |= is == Is::Waiting && may_release;
             chain
         });
         let task = self.task(tid);
         if let Is::Running(_) = is {
-            task.ahead = Some((woken, chain));
+            task.ahead = Some((woken, chain, may_release));
         } else {
             task.is = Is::Queued;
             task.ahead = None;
@@ -553,20 +559,21 @@ impl Rebuild {
             return Ok(());
         }
         let switched = step(format!("switch:{tid}/{prio}"));
-        if let Some(thread) = self.cpu(line).threads.get_mut(&tid) {
-            if thread.switched.replace(switched.clone()).is_some() {
-                thread.woken = None;
-            }
+        if let Some(thread) = self.cpu(line).threads.get_mut(&tid)
+            && thread.switched.replace(switched.clone()).is_some()
+        {
+            thread.woken = None;
         }
         let is_kthread = self.kthreads.contains(&tid);
         let task = self.task(tid);
-        if let (Is::Asleep | Is::Waiting, Some((woken, chain))) = (task.is, task.ahead.take()) {
+        let (is, ahead) = (task.is, task.ahead.take());
+        if let (Is::Asleep | Is::Waiting, Some((woken, chain, may_release))) = (is, ahead) {
             match &mut task.tip {
                 // The task slept in the middle of its work.
                 Some(tip) => tip.push(woken),
                 None => {
                     task.tip = chain.map(|mut chain| {
-                        chain.may_not_be |= task.is == Is::Waiting;
+                        chain.may_not_be |= is == Is::Waiting && may_release;
                         chain
                     });
                 }
