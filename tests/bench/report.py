@@ -23,7 +23,7 @@ PARTS = {
     "hackbench": ("million instructions", "million instructions of hackbench while the scheduler is watched"),
     "chains": ("million instructions", "million instructions of loads while each path to a task is followed"),
     "trace": ("nanoseconds", "nanoseconds for an event: processor time, then elapsed; `live` streams"),
-    "analyze": ("nanoseconds", "nanoseconds of `analyze path` for a byte of a trace; `live` MB of trace"),
+    "analyze": ("nanoseconds", "nanoseconds of `analyze` for a byte of a trace; `live` MB of trace"),
     "scaling": ("instructions", "instructions of `analyze` for an event; lines through traces of 1 to 8 s"),
     "structures": ("instructions", "ways to pair events: instructions of a pair, and what is lost"),
     "native": ("nanoseconds", "nanoseconds of a pair natively, and ratios by rounds"),
@@ -31,6 +31,16 @@ PARTS = {
 
 # what runs while paths are followed
 LOADS = ("hackbench", "iperf3", "fio")
+
+# prefix of rows: the analyses besides `path`; of a recorded trace, and of the trace of load.py, which has no events of
+# disks and locks
+KINDS = {"": ("delays", "wakeups", "cpu", "irq", "syscalls", "io", "locks"),
+         "load_": ("delays", "wakeups", "cpu", "irq", "syscalls")}
+
+# the contenders that watch hackbench
+WATCHED = (("ours", "wakeup and offcpu"), ("offcpu", "offcpu"), ("by_stack", "offcpu by=stack"),
+           ("bpf_facts", "BPF, the same facts"), ("bpf_hash", "BPF, hash maps"), ("bpf_storage", "BPF, storage"),
+           ("hist", "hist triggers"))
 
 # (part, name): (what, goal)
 ROWS = {
@@ -137,14 +147,18 @@ ROWS = {
        for time, how in (("", ""), ("_elapsed", ", elapsed"))
        for name, which in (("count", "lt-ctf decodes"), ("fields", "and takes every field"),
                            ("babeltrace2", "babeltrace2, to dummy"))},
-    ("analyze", "path"): ("analyze path, a byte", 10),
-    ("analyze", "space"): ("peak memory / the trace", 1),
+    ("trace", "processors"): ("processors of this machine", None),
+    ("analyze", "path"): ("analyze path, a byte", 5),
+    ("analyze", "space"): ("peak memory / the trace", 0.5),
     ("analyze", "bent"): ("1 - R2 of time by events", 0.01),
     ("analyze", "read_bent"): ("the same, path of one second", 0.01),
-    ("analyze", "load_path"): ("made-up trace: a byte", 10),
-    ("analyze", "load_space"): ("made-up trace: peak memory / it", 1),
+    ("analyze", "load_path"): ("made-up trace: path, a byte", 5),
+    ("analyze", "load_space"): ("made-up trace: path, peak memory / it", 0.5),
     ("analyze", "load_bent"): ("made-up trace: 1 - R2", 0.01),
     ("analyze", "load_read_bent"): ("made-up trace: 1 - R2, path of one second", 0.01),
+    **{("analyze", f"{prefix}{kind}{end}"): (f"{title}{kind}, {what}", goal)
+       for prefix, title in (("", "analyze "), ("load_", "made-up trace: ")) for kind in KINDS[prefix]
+       for end, what, goal in (("", "a byte", 5), ("_space", "peak memory / trace", 0.5))},
     **{("scaling", f"{command}_{name}"): (f"{command}: {what}", goal)
        for command in ("path", "delays", "wakeups")
        for name, what, goal in (("event", "an event", None), ("bent", "1 - R2, all traces", 0.01),
@@ -179,7 +193,8 @@ UNITS = {
     **{f"{command}_{name}": "ratio" for command in ("path", "delays", "wakeups")
        for name in ("bent", "series", "clients", "cpus", "limit_cost", "growth")},
     **{f"{command}_{name}": "bytes" for command in ("path", "delays") for name in ("bytes", "limit_bytes")},
-    "events_cpus": "ratio", "lost": "number",
+    **{f"{prefix}{kind}_space": "ratio" for prefix, kinds in KINDS.items() for kind in kinds},
+    "events_cpus": "ratio", "lost": "number", "processors": "number", "depth_by_stack": "functions",
     **{name: "of 1,000" for name in structures.ROWS if name.startswith(("lost", "worst"))},
     "memory": "bytes", "engine_to_lfht": "ratio", "engine_to_locked": "ratio",
     "threads_ratio": "ratio", "space": "ratio", "bent": "ratio", "read_bent": "ratio", "load_space": "ratio",
