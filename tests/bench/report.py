@@ -143,7 +143,7 @@ ROWS = {
        for which, what, goal in (("", "{}: added by tree / BPF", 0.5), ("from_", "  between", None),
                                  ("to_", "  and", None))},
     **{("trace", f"{what}_{name}{time}"): (f"{title}: {which}{how}", None)
-       for what, title in (("one", "one trace"), ("many", "merged"))
+       for what, title in (("one", "one trace"), ("old", "CTF 1.8"), ("converted", "converted"), ("many", "merged"))
        for time, how in (("", ""), ("_elapsed", ", elapsed"))
        for name, which in (("count", "lt-ctf decodes"), ("fields", "and takes every field"),
                            ("babeltrace2", "babeltrace2, to dummy"))},
@@ -281,6 +281,10 @@ RATIOS = [
        value("trace", f"{what}_{name}{time}") / value("trace", f"{what}_babeltrace2{time}"))
       for what, title, time, how, goals in (("one", "one trace", "", "", (0.125, None)),
                                             ("one", "one trace", "_elapsed", ", elapsed", (0.0625, 0.1)),
+                                            ("old", "CTF 1.8", "", "", (None, None)),
+                                            ("old", "CTF 1.8", "_elapsed", ", elapsed", (0.1, 0.125)),
+                                            ("converted", "converted", "", "", (None, None)),
+                                            ("converted", "converted", "_elapsed", ", elapsed", (0.1, 0.125)),
                                             ("many", "merged", "", "", (0.05, None)),
                                             ("many", "merged", "_elapsed", ", elapsed", (0.033, 0.05)))
       for (name, which), goal in zip((("count", "lt-ctf"), ("fields", "all fields")), goals)),
