@@ -50,8 +50,8 @@ ROWS = {
     ("engine", "pair"): ("event_in + event_out", 240),
     ("engine", "unknown_out"): ("event_out, unknown key", 45),
     ("engine", "pair_held"): ("the same by reference", None),
-    ("engine", "pair_by_word"): ("the same, counted by a label of one word", None),
-    ("engine", "pair_by_name"): ("the same, counted by the name of a task", None),
+    ("engine", "pair_by_word"): ("event_in + event_out, by a label of one word", None),
+    ("engine", "pair_by_name"): ("event_in + event_out, by the name of a task", None),
     ("engine", "lookup_unknown"): ("lookup, unknown key", 45),
     ("engine", "lookup_known"): ("lookup, known key, and giving it back", None),
     ("engine", "update_unknown"): ("update, unknown key", None),
@@ -242,6 +242,9 @@ RATIOS = [
      lambda value: value("engine", "pair_search") / value("engine", "pair_no_timeout")),
     ("engine", "flatness", "ratio", "most / least live", 1.10,
      lambda value: value("engine", "pair", max) / value("engine", "pair", min)),
+    *(("engine", f"more_{name}", "instructions", f"{title}, more than without", 40,
+       lambda value, name=name: value("engine", f"pair_{name}") - value("engine", "pair", min))
+      for name, title in (("by_word", "by a label of one word"), ("by_name", "by the name of a task"))),
     *(("engine", f"full_more_{cpus}", "instructions", f"exhausted more than not, {cpus} CPUs", 100,
        lambda value, cpus=cpus: value("engine", f"full_{cpus}") - value("engine", f"begin_{cpus}"))
       for cpus in (2, 16)),

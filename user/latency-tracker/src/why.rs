@@ -60,12 +60,6 @@ const STUCK: usize = 5;
 /// Maximum number of operations that are explained to find one whose cause lies within the recording.
 const TRIES: usize = 3;
 
-/// The memory for the trace of each CPU: the default of `record`.
-const BUFFERS: Buffers = Buffers {
-    subbuf_size: 1 << 20,
-    num_subbuf: 4,
-};
-
 pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
     lt_common::lttng::make_run_dir()?;
@@ -189,7 +183,7 @@ fn flight(target: &Target, output: &Path, left: &mut Note) -> Option<Flight> {
     }
     let plan = Plan {
         name: "why",
-        buffers: BUFFERS,
+        buffers: Buffers::default(),
         events,
         asked: &[],
         format: None,
