@@ -9,6 +9,7 @@
 //!   ends: first late operation (if its cause began before the recording, a later one: see `TRIES`), --duration,
 //!         signal, end of the command
 //!   with --worst or a command: a late operation does not end the run; the longest one is explained
+//!   meanwhile, once a second: if the target's cgroup has a successor, the instances are limited to that one
 //! ```
 //!
 //! Recording a trace costs far more than the instances, so it starts only when the threshold is known. If the recording
@@ -69,11 +70,12 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     let command = Program::find(&args.command)?;
     let waiting = command.as_ref().map(Program::wait_to_start).transpose()?;
     left.set_waiting(waiting.as_ref().map(Waiting::id));
-    let target = Target::find(args, waiting.as_ref().map(Waiting::id))?;
+    let mut target = Target::find(args, waiting.as_ref().map(Waiting::id))?;
+    let followed = target.followed.take();
     let _module = Loaded::load(root)?;
     let place = Place::new(args.output.as_deref())?;
     left.update(|owned| owned.directory = place.temporary());
-    let mut watched = Watched::start(root, &target, &mut left)?;
+    let mut watched = Watched::start(root, &target, followed, &mut left)?;
     let captures = Captures::open(place.path())?;
     let whole = match (args.duration, &waiting) {
         (Some(time), _) => Some(time.into()),
@@ -91,7 +93,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
                 target.name,
                 Nanos(time.as_nanos() as u64).exact()
             ));
-            if !signals.sleep(time)? {
+            if !rest(&signals, &mut watched, time)? {
                 return Ok(Outcome::Fine);
             }
             for line in watched.table()? {
@@ -140,6 +142,12 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     };
     search.wait(&mut watched, end, running)?;
     let (found, missed) = (search.found.take(), search.missed);
+    if found.is_none() {
+        watched.look()?;
+    }
+    if let Some(unseen) = watched.unseen() {
+        note(&unseen);
+    }
     if missed > 0 {
         note(&format!(
             "missed {}: overwritten before they were read",
@@ -167,6 +175,21 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
                 out::line(&format!("saved as {}", capture.display()))?;
             }
             Ok(Outcome::Alert)
+        }
+    }
+}
+
+/// Waits for `time`, and meanwhile follows the target. Returns false if a signal came first.
+fn rest(signals: &Signals, watched: &mut Watched<'_>, time: Duration) -> Result<bool> {
+    let end = Instant::now() + time;
+    loop {
+        let wake = watched.due().map_or(end, |due| due.min(end));
+        if signals.wait(None, Some(wake))? == Wake::Signal {
+            return Ok(false);
+        }
+        watched.follow()?;
+        if Instant::now() >= end {
+            return Ok(true);
         }
     }
 }
@@ -236,6 +259,7 @@ impl Search<'_> {
         mut command: Option<Running>,
     ) -> Result<()> {
         loop {
+            watched.follow()?;
             let has_ended = command.as_ref().map_or(Ok(false), Running::has_ended)?;
             let is_over = end.is_some_and(|end| Instant::now() >= end);
             // The alerts of the command's last operations can be read by now.
@@ -243,7 +267,8 @@ impl Search<'_> {
                 true => Wake::Ready,
                 false => {
                     let files = watched.files().chain(command.as_ref().map(Running::file));
-                    self.signals.wait(files, end)?
+                    let wake = end.into_iter().chain(watched.due()).min();
+                    self.signals.wait(files, wake)?
                 }
             };
             if woken == Wake::Ready {

@@ -7,6 +7,7 @@
 //!   read has passed; until then, its result stays, marked as old.
 //! - `alerts` is a stream. Each open file has its own position, so no other reader misses an alert.
 //!   The file `wakeup` has one position for all its readers, and is not used.
+//! - The hierarchy of cgroups is searched once for each number; then one directory is looked at.
 //! - A histogram is read before the counters, so the longest delay in the counters is at least as
 //!   long as any delay in the histogram.
 //!
@@ -19,6 +20,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use lt_common::group::Groups;
 use lt_common::wait::Lines;
 use lt_proc::{Alert, Histogram, Instance, Pending, ProcError, ProcRoot, Stats, StreamLine};
 use nix::errno::Errno;
@@ -46,6 +48,8 @@ pub(super) struct OneReading {
     pub(super) oldest: Vec<Pending>,
     /// Whether `oldest` is from an earlier reading.
     pub(super) is_old: bool,
+    /// The number of the cgroup of the filter, if there is no such cgroup.
+    pub(super) missing_cgroup: Option<u64>,
 }
 
 /// The result of a tick.
@@ -82,6 +86,7 @@ pub(super) struct Reader<'a> {
     missed: u64,
     dropped: u64,
     last: HashMap<String, Last>,
+    groups: Groups,
 }
 
 impl<'a> Reader<'a> {
@@ -99,6 +104,7 @@ impl<'a> Reader<'a> {
             missed: 0,
             dropped: 0,
             last: HashMap::new(),
+            groups: Groups::find(),
         })
     }
 
@@ -152,6 +158,7 @@ impl<'a> Reader<'a> {
             }
         };
         Ok(OneReading {
+            missing_cgroup: self.groups.missing(&instance),
             instance,
             created,
             stats,
