@@ -26,7 +26,7 @@ use lt_proc::{Alert, UserFrame, UserNames, UserStack};
 
 use self::debug::symbol;
 use self::process::{Found, Mapping};
-pub(crate) use self::show::lines;
+pub(crate) use self::show::{frame, lines, names};
 
 /// Maximum number of processes whose mappings are remembered. Beyond that, all are forgotten.
 const MOST: usize = 256;
@@ -152,7 +152,7 @@ impl Names {
 }
 
 /// Whether the call has replaced the program, so that the recorded address is the entry point of the new program.
-fn replaced_program(alert: &Alert) -> bool {
+pub(crate) fn replaced_program(alert: &Alert) -> bool {
     let is_exec = |call| ["execve", "execveat"].contains(&call);
     let call = alert.fields.text("call");
     call.as_deref().is_some_and(is_exec) && alert.fields.number("ret") == Some(0)
