@@ -4,6 +4,8 @@
 
 use lt_proc::{Alert, Pending, Reason};
 
+use super::user::User;
+
 /// A late operation.
 #[derive(Debug, Clone)]
 pub(super) struct Operation {
@@ -14,6 +16,8 @@ pub(super) struct Operation {
     pub(super) stack: Vec<String>,
     /// Where the waker was.
     pub(super) waker_stack: Vec<String>,
+    /// Where the task was in user space; `None` unless its instance records it (`ustack=1`).
+    pub(super) user: Option<User>,
     /// The delay, ns; so far, unless the operation has ended.
     pub(super) delay: u64,
     /// Whether the operation had more than one stack.
@@ -40,6 +44,7 @@ impl Operation {
             waker,
             stack: alert.stack(),
             waker_stack: alert.waker_stack(),
+            user: User::of(alert),
             delay: alert.delay,
             is_moved: false,
             is_at_least: fields.is_at_least(),
@@ -59,6 +64,7 @@ impl Operation {
             waker: String::new(),
             stack: pending.stack(),
             waker_stack: Vec::new(),
+            user: None,
             delay: pending.age(),
             is_moved: false,
             is_at_least: fields.is_at_least(),
@@ -111,6 +117,11 @@ impl Operation {
         if later.waker.is_empty() {
             later.waker = self.waker;
         }
+        later.user = match (self.user, later.user) {
+            (earlier, None) => earlier,
+            (earlier @ Some(User::Stack { .. }), Some(User::Missing(_))) => earlier,
+            (_, later) => later,
+        };
         later
     }
 }
