@@ -7,7 +7,8 @@
 # thread's cgroups, with their counters before and after the delay, and the addresses of the
 # functions in its trace. Ctrl-C ends the run, also after an alert, and leaves no session, instance
 # or daemon behind. Old captures are removed; `captures` lists and shows them. --events-for records
-# all that an analysis reads, without an instance, and keeps it if the session ends early.
+# all that an analysis reads, without an instance, prints its cost before, and keeps it if the
+# session ends early.
 # scripts/lttng-snapshot saves a snapshot at an alert, too.
 # kernels: stock
 # long: rt
@@ -206,13 +207,20 @@ grep -q 'syscall_entry_read: ' /tmp/trace || fail "no system call"
 grep -q 'lttng_statedump_process_state: ' /tmp/trace || fail "no names of threads"
 grep -E "^recorded [0-9,]+ events .*: $trace\$" /tmp/record.log || fail "what was recorded is not said"
 grep "^next: latency-tracker analyze io $trace\$" /tmp/record.log || fail "no next command"
+# What it will cost is printed before it starts. The sample for the estimate is not kept.
+sed '/recording until/q' /tmp/record.log >/tmp/before
+grep '^buffers: 8 x .* on each of [0-9]* CPUs, .* of memory$' /tmp/before || fail "the buffers are not said"
+grep '^cost: .* [1-9][0-9]* events/s, .*/s on disk$' /tmp/before || fail "the cost is not estimated"
+grep '^disk: .* free of ' /tmp/before || fail "the free space is not said"
+assert_eq "$(ls /tmp/traces/0001)" trace "what is kept"
 latency-tracker analyze io $trace --csv >/tmp/io.csv
 assert_eq "$(grep -c '^device,.*slow' /tmp/io.csv)" 1 "rows of the disk"
 
 # If another program ends the session, what it has recorded is kept.
-latency-tracker record --events-for io -o /tmp/cut >/tmp/record.log 2>&1 &
+latency-tracker record --events-for io --num-subbuf 2 --subbuf-size 128K -o /tmp/cut >/tmp/record.log 2>&1 &
 recorder=$!
 wait_until 180 grep 'recording until Ctrl-C$' /tmp/record.log
+grep '^buffers: 2 x 128 KiB ' /tmp/record.log || fail "not the buffers that were requested"
 reads slow 1 0
 lttng destroy "$(lttng --no-sessiond list | grep -o 'latency-tracker-events-[0-9]*')"
 stop

@@ -134,9 +134,11 @@ latency-tracker apply ~/disks.conf\n  latency-tracker apply --stop\n  \
 latency-tracker check --config\n\n\
 A file has lines of the control language, `NAME TRACKER [key=value ...]`, one\n\
 for each instance, and comments after #. An instance whose line is unchanged\n\
-keeps running; one whose line is gone is removed. Instances that `apply` has\n\
-not started are left alone. An invalid line is reported, and the other lines\n\
-take effect; as long as any line is invalid, no instance is removed.")]
+keeps running; if its cgroup no longer exists, since a unit was restarted, the\n\
+path is looked up again. One whose line is gone is removed. Instances that\n\
+`apply` has not started are left alone. An invalid line is reported, and the\n\
+other lines take effect; as long as any line is invalid, no instance is\n\
+removed.")]
     Apply(ApplyArgs),
     /// Stops instances.
     #[command(

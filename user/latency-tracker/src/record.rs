@@ -10,6 +10,7 @@
 //! ```
 //!
 //! The instance is created first, because the kernel then validates its parameters: after a typo, nothing is started.
+//! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new one.
 //! A failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
 //!
 //! Each resource that is set up is a value whose drop releases it, in reverse order, on every exit path. A killed run
@@ -33,6 +34,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use lt_common::Outcome;
 use lt_common::capture::{Captures, Partial, Record, Taken};
+use lt_common::group::{self, Change, Followed, Groups};
 use lt_common::out::{self, bytes, note};
 use lt_common::wait::{Signals, Wake};
 use lt_proc::evidence::Evidence;
@@ -114,7 +116,6 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         "armed; captures go to {} (Ctrl-C ends)",
         captures.path().display()
     ))?;
-    service.ready();
     let recorder = Recorder {
         root,
         args,
@@ -215,17 +216,25 @@ impl Recorder<'_> {
         let mut history = History::default();
         let mut outcome = Outcome::Fine;
         let mut look = Instant::now() + LOOK;
+        let mut followed = self.followed();
+        self.service.ready();
         // A signal may also have come while an alert was captured.
         while !history.complete(&policy) && self.signals.last().is_none() {
             self.service.alive();
             if look <= Instant::now() {
                 self.look(&mut machine);
+                // Another program may have limited the instance to a cgroup that exists.
+                followed = followed.or_else(|| self.armed.cgroup().and_then(Followed::of));
                 look = Instant::now() + LOOK;
             }
-            let wake = end.map_or(look, |end| end.min(look));
+            if let Some(cgroup) = followed.take_if(|cgroup| cgroup.due() <= Instant::now()) {
+                followed = self.follow(cgroup, machine.left);
+            }
+            let due = followed.as_ref().map(Followed::due);
+            let wake = [end, Some(look), due].into_iter().flatten().min();
             match self
                 .signals
-                .wait(Some(stream.file()), self.service.next(Some(wake)))?
+                .wait(Some(stream.file()), self.service.next(wake))?
             {
                 Wake::Ready => {}
                 Wake::Timeout if end.is_none_or(|end| Instant::now() < end) => continue,
@@ -319,6 +328,49 @@ impl Recorder<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// The cgroup to follow, if the instance is limited to one. If it does not exist, reports that.
+    fn followed(&self) -> Option<Followed> {
+        let instance = self.root.instance(self.args.name()).ok()?;
+        if let Some(number) = Groups::find().missing(&instance) {
+            let about = group::about_missing(number);
+            note(&format!("{}: {about}", instance.name));
+            note(&group::remedy(&instance));
+        }
+        self.armed.cgroup().and_then(Followed::of)
+    }
+
+    /// If the cgroup of the instance has a successor, limits the instance to that one. Returns the cgroup to follow, if
+    /// there is one.
+    fn follow(&self, mut followed: Followed, left: &mut Note) -> Option<Followed> {
+        let name = self.args.name();
+        match followed.look(|| None) {
+            None => {}
+            Some(Change::Removed) => note(&format!(
+                "the cgroup of {name} was removed: nothing is tracked until it is created again"
+            )),
+            Some(Change::New(number)) => {
+                // Another program may have changed the instance, or removed it.
+                if self.armed.cgroup() != Some(followed.number()) {
+                    return self.followed();
+                }
+                if let Err(error) = self.armed.limit_to(number, left) {
+                    note(&format!(
+                        "the cgroup of {name} was created again, but the instance is still limited to the old one, so \
+                         nothing is tracked: {error:#}"
+                    ));
+                    return None;
+                }
+                let unseen = followed.watch(number);
+                note(&format!(
+                    "the cgroup of {name} was created again: the instance is limited to the new one from now on; \
+                     operations that began before, in up to {}, may not have been seen",
+                    Nanos(unseen.as_nanos() as u64)
+                ));
+            }
+        }
+        Some(followed)
     }
 
     /// Restarts a flight recorder that has stopped, and reports the gap.

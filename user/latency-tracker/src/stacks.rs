@@ -17,6 +17,7 @@ mod source;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod user;
 
 use anyhow::{Result, bail};
 use lt_common::Outcome;

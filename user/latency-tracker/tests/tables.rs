@@ -605,7 +605,7 @@ fn what_cannot_be_analyzed_is_said_in_one_line() {
         (
             "syscalls",
             "compact",
-            "no system calls; enable them with lttng enable-event --kernel --syscall --all",
+            "no system calls; record with latency-tracker record --events-for syscalls",
         ),
         (
             "io",
@@ -615,7 +615,7 @@ fn what_cannot_be_analyzed_is_said_in_one_line() {
         (
             "locks",
             "compact",
-            "lttng enable-event --kernel --syscall futex",
+            "latency-tracker record --events-for locks",
         ),
         ("cpu", "nothing", "nothing: No such file"),
     ] {

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 
 use lt_proc::{Alert, Pending, Reason};
 
+use super::user::User;
+
 /// A late operation.
 #[derive(Debug, Clone)]
 pub(crate) struct Operation<T = ()> {
@@ -18,6 +20,8 @@ pub(crate) struct Operation<T = ()> {
     pub(crate) stack: Vec<String>,
     /// Where the waker was.
     pub(super) waker_stack: Vec<String>,
+    /// Where the task was in user space; `None` unless its instance records it (`ustack=1`).
+    pub(super) user: Option<User>,
     /// The delay, ns; so far, unless the operation has ended.
     pub(crate) delay: u64,
     /// Whether the operation had more than one stack.
@@ -45,6 +49,7 @@ impl<T> Operation<T> {
             waker,
             stack: alert.stack(),
             waker_stack: alert.waker_stack(),
+            user: User::of(alert),
             delay: alert.delay,
             is_moved: false,
             is_at_least: fields.is_at_least(),
@@ -97,6 +102,11 @@ impl<T> Operation<T> {
         if later.waker.is_empty() {
             later.waker = self.waker;
         }
+        later.user = match (self.user, later.user) {
+            (earlier, None) => earlier,
+            (earlier @ Some(User::Stack { .. }), Some(User::Missing(_))) => earlier,
+            (_, later) => later,
+        };
         later
     }
 }
@@ -113,6 +123,7 @@ impl Operation {
             waker: String::new(),
             stack: pending.stack(),
             waker_stack: Vec::new(),
+            user: None,
             delay: pending.age(),
             is_moved: false,
             is_at_least: fields.is_at_least(),

@@ -88,8 +88,8 @@ pub(crate) const SYSCALLS: &str = help!(
     "  latency-tracker analyze syscalls trace --folded | flamegraph.pl\n"
     "  latency-tracker analyze syscalls /srv/slow/0001/trace --parquet fleet\n"
     "\n"
-    "Needs system calls (lttng enable-event --kernel --syscall --all) and\n"
-    "sched_switch, or the context tid. ERRORS is the number of calls that returned\n"
+    "Needs system calls (latency-tracker record --events-for syscalls), and\n"
+    "sched_switch or the context tid. ERRORS is the number of calls that returned\n"
     "an error. Calls that never return are not counted.\n"
 );
 
@@ -114,8 +114,9 @@ pub(crate) const LOCKS: &str = help!(
     "  latency-tracker analyze locks trace --folded | flamegraph.pl\n"
     "  latency-tracker analyze locks /srv/slow/0001/trace --parquet fleet\n"
     "\n"
-    "Needs lock:contention_begin and _end, which perf records, or calls of futex,\n"
-    "and which thread ran. Calls of futex include those that wait for no lock.\n"
+    "Needs lock:contention_begin and _end, which perf records, or calls of futex\n"
+    "(latency-tracker record --events-for locks), and which thread ran. Calls of\n"
+    "futex include those that wait for no lock.\n"
 );
 
 /// A parser of `--by`.

@@ -149,7 +149,7 @@ impl Subject {
             Self::Syscalls => {
                 wants(
                     &[Need::Calls, Need::Returns],
-                    "no system calls; enable them with lttng enable-event --kernel --syscall --all",
+                    "no system calls; record with latency-tracker record --events-for syscalls",
                 )?;
                 thread()?;
                 Analysis::Syscalls
@@ -172,15 +172,15 @@ impl Subject {
                 match (is_contended, calls) {
                     (false, false) => bail!(
                         "no events contention_begin and contention_end, and no calls of futex; record with perf record \
-                         -e 'lock:contention_*', or with lttng enable-event --kernel --syscall futex"
+                         -e 'lock:contention_*', or with latency-tracker record --events-for locks"
                     ),
                     (false, true) => hints.push(
                         "no events contention_begin and contention_end: no contended locks; record with perf record -e \
                          'lock:contention_*'",
                     ),
                     (true, false) => hints.push(
-                        "no calls of futex: no locks in user space; record with lttng enable-event --kernel --syscall \
-                         futex",
+                        "no calls of futex: no locks in user space; record with latency-tracker record --events-for \
+                         locks",
                     ),
                     (true, true) => {}
                 }
@@ -221,7 +221,7 @@ mod tests {
         assert!(
             error(Subject::Syscalls, &[SWITCH])
                 .unwrap()
-                .contains("--syscall --all")
+                .ends_with("latency-tracker record --events-for syscalls")
         );
         let calls = [Need::Calls, Need::Returns];
         assert!(
@@ -236,11 +236,8 @@ mod tests {
         );
         let locks = [CONTENDED, ACQUIRED, Need::Thread];
         assert_eq!(error(Subject::Locks, &locks), None);
-        assert!(
-            error(Subject::Locks, &[SWITCH])
-                .unwrap()
-                .contains("perf record")
-        );
+        let text = error(Subject::Locks, &[SWITCH]).unwrap();
+        assert!(text.contains("perf record -e") && text.ends_with("--events-for locks"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use lt_proc::{Alert, Pending};
 use serde::Serialize;
 
 use super::columns::{self, Layout, P50, P99};
-use super::draw::{ago, alert_cells, group_cells, lost, pending_cells};
+use super::draw::{ago, alert_cells, group_cells, pending_cells, warning};
 use super::groups::{Group, Groups};
 use super::read::{Reader, Reading};
 use super::rows::{self, Row};
@@ -66,6 +66,9 @@ struct One<'a> {
     lost: BTreeMap<&'static str, u64>,
     /// Whether `oldest`, and the instance's operations in `pending`, are from an earlier reading.
     is_old: bool,
+    /// The number of the cgroup of the filter, if there is no such cgroup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing_cgroup: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -145,6 +148,7 @@ fn json(reading: &Reading, rows: &[Row], groups: Option<&[Group]>) -> Result<()>
             oldest: row.age(),
             lost: row.lost().collect(),
             is_old: row.is_old,
+            missing_cgroup: row.missing_cgroup,
         }
     };
     let in_flight = |row: &'_ Row| -> Vec<(String, Pending)> {
@@ -181,8 +185,8 @@ fn text(reading: &Reading, rows: &[Row], groups: Option<&[Group]>, args: &TopArg
         out::plural(rows.len(), "instance")
     );
     out::line(&out::paint(Colour::Bold, &head))?;
-    if let Some(lost) = lost(rows, reading.missed) {
-        for line in out::wrap_to(&lost, 0, out::width().unwrap_or(usize::MAX)) {
+    if let Some(warning) = warning(rows, reading.missed) {
+        for line in out::wrap_to(&warning, 0, out::width().unwrap_or(usize::MAX)) {
             out::line(&out::paint(Colour::Yellow, &line))?;
         }
     }
