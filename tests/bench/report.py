@@ -248,9 +248,6 @@ RATIOS = [
     *(("engine", f"full_more_{cpus}", "instructions", f"exhausted more than not, {cpus} CPUs", 100,
        lambda value, cpus=cpus: value("engine", f"full_{cpus}") - value("engine", f"begin_{cpus}"))
       for cpus in (2, 16)),
-    *(("engine", f"more_by_{name}", "instructions", f"by=: an end more, {title}", 40,
-       lambda value, name=name: value("engine", f"pair_by_{name}") - value("engine", "pair", min))
-      for name, title in (("word", "a label of one word"), ("name", "the name of a task"))),
     # sched_switch is not exported: its probes are called in a loop, whose cost is not theirs
     *(("engine", f"alone_{name}", "instructions", f"{name} probe of a switch, alone", 80,
        lambda value, name=name: value("engine", f"switch_{name}") - value("engine", "no_switch"))
