@@ -303,6 +303,7 @@ impl Recorder<'_> {
             }
             Kept::Alerts(_) => {
                 history.failed(Instant::now());
+                self.forget_old();
                 self.say_state(history)?;
             }
             Kept::Nothing => {
@@ -540,21 +541,26 @@ impl Recorder<'_> {
         self.captures.make_room(budget, rotate, removed)
     }
 
-    /// Removes captures that exceed the age limit.
+    /// Removes captures that exceed the age limit, and then those that exceed the number to keep.
     fn forget_old(&self) {
-        let Some(age) = self.args.keep_for else {
-            return;
-        };
-        let removed = self
-            .captures
-            .alone()
-            .and_then(|_alone| self.captures.remove_older(age.into()));
-        match removed {
+        if let Some(age) = self.args.keep_for {
+            let why = format!("older than {age}");
+            self.forget(&why, |captures| captures.remove_older(age.into()));
+        }
+        if let Some(keep) = self.args.keep {
+            let why = format!("to keep the newest {keep}");
+            self.forget(&why, |captures| captures.remove_excess(keep));
+        }
+    }
+
+    fn forget(&self, why: &str, remove: impl FnOnce(&Captures) -> Result<Vec<PathBuf>>) {
+        let alone = self.captures.alone();
+        match alone.and_then(|_alone| remove(self.captures)) {
             Ok(removed) if removed.is_empty() => {}
-            Ok(removed) => note(&format!(
-                "removed {}, older than {age}",
-                out::plural(removed.len(), "capture")
-            )),
+            Ok(removed) => {
+                let removed = out::plural(removed.len(), "capture");
+                note(&format!("removed {removed}, {why}"));
+            }
             Err(error) => note(&format!("old captures not removed: {error:#}")),
         }
     }
