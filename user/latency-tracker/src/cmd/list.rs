@@ -115,7 +115,7 @@ fn one(root: &ProcRoot, name: &str, json: bool) -> Result<Outcome> {
             out::line(&line)?;
         }
     }
-    if let Some(unseen) = unseen(&instance, &stats) {
+    if let Some(unseen) = unseen(&instance, &stats, info) {
         for line in out::wrap(&format!("Note: {unseen}."), 2) {
             out::line(&line)?;
         }
@@ -187,6 +187,13 @@ fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outco
                 "  {} {why}",
                 out::paint(Colour::Yellow, "not on this kernel:")
             ))?;
+        }
+        if let Some(lacks) = &tracker.lacks {
+            let label = out::paint(Colour::Yellow, "not on this architecture:");
+            out::line(&format!("  {label}"))?;
+            for line in out::wrap(lacks, 6) {
+                out::line(&line)?;
+            }
         }
         for param in &tracker.params {
             for line in describe(param) {
