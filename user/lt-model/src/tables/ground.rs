@@ -209,10 +209,10 @@ impl Ground {
 
     /// Whether the CPU or a field has a value that no kernel records: the event is from a damaged part of the trace.
     pub(super) fn is_impossible(seen: &Seen<'_>) -> bool {
-        if seen.cpu >= CPUS {
-            return true;
-        }
         match seen.step {
+            // An existing thread is on no CPU.
+            Step::Known(What::There { .. }) => false,
+            _ if seen.cpu >= CPUS => true,
             Step::Known(What::Switch { prev, next, .. }) => prev < 0 || next < 0,
             Step::Known(What::Waking { tid, .. } | What::Wakeup { tid, .. })
             | Step::New { tid, .. } => tid < 0,
