@@ -64,6 +64,7 @@ pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
         AnalyzeCommand::Wakeups(args) => {
             tables::run(Subject::Wakeups, &args.common, args.by, alerts)
         }
+        AnalyzeCommand::Sleeps(args) => tables::run(Subject::Sleeps, &args.common, args.by, alerts),
         AnalyzeCommand::Cpu(args) => tables::run(Subject::Cpu, &args.common, args.by, alerts),
         AnalyzeCommand::Irq(args) => tables::run(Subject::Irq, &args.common, args.by, alerts),
         AnalyzeCommand::Syscalls(args) => {

@@ -848,6 +848,7 @@ fn man_pages_and_completions_are_generated() {
         "latency-tracker-analyze-path.1",
         "latency-tracker-analyze-delays.1",
         "latency-tracker-analyze-wakeups.1",
+        "latency-tracker-analyze-sleeps.1",
         "latency-tracker-analyze-cpu.1",
         "latency-tracker-analyze-irq.1",
         "latency-tracker-analyze-syscalls.1",

@@ -158,7 +158,7 @@ fn sorted(rows: impl IntoIterator<Item = Vec<Value>>) -> Vec<String> {
     rows
 }
 
-const OPERATION: [&str; 14] = [
+const OPERATION: [&str; 17] = [
     "duration_ns",
     "start_ns",
     "end_ns",
@@ -173,6 +173,9 @@ const OPERATION: [&str; 14] = [
     "disk",
     "operation",
     "lock",
+    "state",
+    "waker",
+    "woken_by_tid",
 ];
 
 /// An operation of the JSON in the order of `OPERATION`, then the kind of a lock.
@@ -192,9 +195,13 @@ fn operation(case: &Value) -> Vec<Value> {
         "disk",
         "operation",
         "lock",
+        "state",
+        "waker",
+        "woken_by",
     ];
     let value = |name: &str| match name {
         "" => case["thread"]["tid"].clone(),
+        "woken_by" => case[name]["tid"].clone(),
         name => case[name].clone(),
     };
     let mut values: Vec<_> = names.into_iter().map(value).collect();
@@ -291,6 +298,7 @@ fn rows_are_the_durations_of_the_json() {
     let mut counts = Vec::new();
     for (analysis, trace) in [
         ("wakeups", "compact"),
+        ("sleeps", "compact"),
         ("cpu", "compact"),
         ("irq", "compact"),
         ("syscalls", "all"),
@@ -300,7 +308,7 @@ fn rows_are_the_durations_of_the_json() {
         fs::remove_dir_all(dir.path().join("fleet")).unwrap();
     }
     assert!(
-        counts.iter().take(4).all(|count| *count > 100),
+        counts.iter().take(5).all(|count| *count > 100),
         "{counts:?}"
     );
     // A part of a trace.

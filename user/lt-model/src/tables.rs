@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Tables of how long kernel operations took: wakeups, time on CPUs, interrupts, system calls, disk requests and locks.
+//! Tables of how long kernel operations took: wakeups, sleeps, time on CPUs, interrupts, system calls, disk requests and
+//! locks.
 //!
 //! ```text
 //! Seen --ground.rs--> who runs where, gaps --a machine--> start and end of one operation --table.rs--> rows, worst cases
@@ -20,6 +21,7 @@ mod io;
 mod irq;
 mod locks;
 mod requests;
+mod sleeps;
 mod step;
 mod sums;
 mod table;
@@ -30,10 +32,12 @@ use std::fmt;
 use self::calls::Calls;
 use self::cpu::Cpu;
 use self::ground::Ground;
-pub use self::group::{By, Case, Extra, Key, Kind, Object, TaskId};
+pub use self::group::{By, Case, Extra, Key, Kind, Object, TaskId, WokenBy};
 use self::io::Io;
 use self::irq::Irq;
 use self::locks::Locks;
+pub use self::sleeps::Recorded;
+use self::sleeps::Sleeps;
 pub use self::step::{Block, BlockStage, Operation, Seen, Step};
 pub use self::sums::{EXACT, Sums};
 use self::table::Why;
@@ -50,6 +54,8 @@ pub enum Analysis {
         /// Whether `sched_waking` is recorded; otherwise `sched_wakeup` is the start.
         wakings: bool,
     },
+    /// Sleeps, and what ended them.
+    Sleeps(Recorded),
     /// Time on CPUs, and time of preempted threads.
     Cpu,
     /// Interrupt handlers and softirqs.
@@ -92,6 +98,7 @@ impl Builder {
     pub fn new(analysis: Analysis, range: Range, by: Option<By>) -> Self {
         let machine: Box<dyn Machine> = match analysis {
             Analysis::Wakeups { wakings } => Box::new(Wakeups::new(range, by, wakings)),
+            Analysis::Sleeps(recorded) => Box::new(Sleeps::new(range, by, recorded)),
             Analysis::Cpu => Box::new(Cpu::new(range, by)),
             Analysis::Irq => Box::new(Irq::new(range, by)),
             Analysis::Syscalls => Box::new(Calls::all(range, by)),
@@ -160,6 +167,12 @@ impl Builder {
         self.ground.names.text(name)
     }
 
+    /// The number and the name of a thread.
+    #[must_use]
+    pub fn task(&self, id: TaskId) -> (i32, Option<&str>) {
+        self.ground.task_text(id)
+    }
+
     /// Returns the tables.
     #[must_use]
     pub fn finish(mut self) -> Tables {
@@ -187,8 +200,7 @@ impl Tables {
     /// The number and the last name of a thread.
     #[must_use]
     pub fn task(&self, id: TaskId) -> (i32, Option<&str>) {
-        let (tid, name) = self.ground.task(id);
-        (tid, name.map(|name| self.text(name)))
+        self.ground.task_text(id)
     }
 
     /// The main thread of the process of a thread, if recorded.

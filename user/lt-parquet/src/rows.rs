@@ -101,7 +101,7 @@ tables! {
         end_ns: Int,
         /// Duration.
         duration_ns: Int,
-        /// CPU of the end.
+        /// CPU of the end; for `sleep`, of the waker.
         cpu: Int,
         /// Thread.
         tid: Int,
@@ -143,6 +143,10 @@ tables! {
         open: Flag,
         /// Requested thread; `tid` may be an ancestor that stands in for it.
         analyzed_tid: Int,
+        /// Kind of sleep: `S`, `D`, `I`, `T`, `t`, `other`.
+        state: Text,
+        /// Kind of what ended the sleep.
+        waker: Text,
     }
 
     /// A step of a critical path, or a wait of a chain.

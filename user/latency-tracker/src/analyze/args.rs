@@ -11,7 +11,7 @@ use lt_proc::Nanos;
 use super::fold::Part;
 use super::parquet::ParquetArgs;
 use super::tables::args::{
-    self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, SyscallsArgs, WakeupsArgs,
+    self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, SleepsArgs, SyscallsArgs, WakeupsArgs,
 };
 use crate::trace::{Mark, Point, When, event};
 
@@ -111,6 +111,9 @@ pub(crate) enum AnalyzeCommand {
     /// Shows how long woken threads waited for a CPU.
     #[command(after_help = of_tables::WAKEUPS)]
     Wakeups(WakeupsArgs),
+    /// Shows how long threads slept, and what woke them.
+    #[command(after_help = of_tables::SLEEPS)]
+    Sleeps(SleepsArgs),
     /// Shows the time of threads on CPUs, and how long preempted threads waited.
     #[command(after_help = of_tables::CPU)]
     Cpu(CpuArgs),

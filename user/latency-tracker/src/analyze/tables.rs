@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze wakeups`, `cpu`, `irq`, `syscalls`, `io`, `locks`: how long operations took, in tables.
+//! `analyze wakeups`, `sleeps`, `cpu`, `irq`, `syscalls`, `io`, `locks`: how long operations took, in tables.
 //!
 //! ```text
 //! trace --trace/steps.rs--> events --feed.rs--> lt_model::tables --view.rs--> rows --text.rs, json.rs, csv.rs--> output
@@ -46,7 +46,7 @@ pub(super) fn run(subject: Subject, args: &TableArgs, by: By, alerts: Alerts) ->
             // The name of a disk may come after its requests, whose rows are written at once, so the names are read
             // first.
             let mut disks = Disks::default();
-            if subject == Subject::Io {
+            if matches!(subject, Subject::Io | Subject::Sleeps) {
                 trace::scan(trace, &[], &interrupted, &mut disks)?;
             }
             Some(Operations::new(output, disks.0))

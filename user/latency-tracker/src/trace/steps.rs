@@ -42,8 +42,12 @@ enum Form {
 pub(crate) enum Need {
     /// An event with one of these names.
     Event(&'static [&'static str]),
+    /// An event with one of these names in every kernel trace that is read.
+    Always(&'static [&'static str]),
     /// System calls.
     Calls,
+    /// Every system call.
+    AllCalls,
     /// Ends of system calls.
     Returns,
     /// Calls of `futex`, or of its relatives that wait.
@@ -58,11 +62,19 @@ fn name_of(class: &Class) -> &str {
 }
 
 impl Need {
+    /// This need, in every kernel trace that is read.
+    pub(crate) fn always(self) -> Self {
+        match self {
+            Self::Event(names) => Self::Always(names),
+            other => other,
+        }
+    }
+
     /// Whether the events of a class meet this need.
     pub(crate) fn has(self, class: &Class) -> bool {
         match self {
-            Self::Event(names) => names.contains(&name_of(class)),
-            Self::Calls => kinds::kind(class).is_some_and(|kind| kind.is_call()),
+            Self::Event(names) | Self::Always(names) => names.contains(&name_of(class)),
+            Self::Calls | Self::AllCalls => kinds::kind(class).is_some_and(|kind| kind.is_call()),
             Self::Returns => returns(class).is_some(),
             Self::Thread => current(class).is_some(),
             Self::Futex => match kinds::kind(class) {
@@ -219,7 +231,12 @@ impl<'a> Steps<'a> {
 
     /// Checks whether the trace has the events that are needed.
     pub(super) fn check(&mut self, reader: &Reader) -> Result<()> {
-        let has = |need: Need| reader.classes().any(|class| need.has(class));
+        let kernels = several::kernels(reader);
+        let has = |need: Need| match need {
+            Need::AllCalls => several::has_all_calls(reader, &kernels),
+            Need::Always(_) => several::in_all(reader, &kernels, &|class| need.has(class)),
+            need => reader.classes().any(|class| need.has(class)),
+        };
         self.sink.begin(&has)
     }
 }

@@ -14,6 +14,7 @@ pub enum Analysis {
     Path,
     Delays,
     Wakeups,
+    Sleeps,
     Cpu,
     Irq,
     Syscalls,
@@ -47,6 +48,7 @@ impl Analysis {
             Self::Wakeups | Self::Cpu => {
                 &[&OF_THREADS, &["sched_migrate_task", "sched_process_exit"]]
             }
+            Self::Sleeps => &[&OF_THREADS, &OF_INTERRUPTS, &["block_rq_complete"]],
             Self::Irq => &[&["irq_handler_*", "irq_softirq_*"]],
             Self::Syscalls => &[],
             Self::Io => &[&OF_REQUESTS],
@@ -69,7 +71,7 @@ impl Analysis {
         match self {
             Self::Path | Self::Delays | Self::Syscalls => Some("*"),
             Self::Locks => Some(OF_FUTEXES),
-            Self::Wakeups | Self::Cpu | Self::Irq | Self::Io => None,
+            Self::Wakeups | Self::Sleeps | Self::Cpu | Self::Irq | Self::Io => None,
         }
     }
 }

@@ -253,6 +253,12 @@ impl Ground {
         task.map_or((0, None), |task| (task.tid, task.name))
     }
 
+    /// The number of a thread, and its last name as a text.
+    pub(super) fn task_text(&self, id: TaskId) -> (i32, Option<&str>) {
+        let (tid, name) = self.task(id);
+        (tid, name.map(|name| self.names.text(name)))
+    }
+
     /// The main thread of the process of a thread, if recorded; the idle thread is a process of its own.
     pub(super) fn process(&self, id: TaskId) -> Option<TaskId> {
         let task = self.tasks.get(id.0 as usize)?;

@@ -13,7 +13,7 @@ use crate::names::Name;
 pub struct Row {
     /// The durations.
     pub sums: Sums,
-    extra: [u64; 5],
+    extra: [u64; 6],
 }
 
 impl Row {
@@ -139,8 +139,10 @@ impl Table {
             (By::Priority, _) => Key::Priority(case.priority.map(|prio| prio.0)),
             (By::Device, Some(Object::Disk(disk, _))) => Key::Device(disk),
             (By::Lock, Some(Object::Lock(_, lock) | Object::Futex(_, lock))) => Key::Lock(lock),
-            (By::Object, Some(object)) => Key::Object(object.without_address()),
-            (By::Stack, object) => Key::Stack(case.thread, object.map(Object::without_address)),
+            (By::State, Some(Object::Sleep(sleep, _))) => Key::State(sleep),
+            (By::Waker, Some(Object::Sleep(_, waker))) => Key::Waker(waker),
+            (By::Object, Some(object)) => Key::Object(object.kind()),
+            (By::Stack, object) => Key::Stack(case.thread, object.map(Object::kind)),
             _ => Key::Thread(case.thread),
         }
     }

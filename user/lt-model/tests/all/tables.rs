@@ -7,17 +7,27 @@ mod io;
 mod irq;
 mod locks;
 mod sched;
+mod sleeps;
 mod syscalls;
 
 use lt_model::tables::{
     Analysis, Block, BlockStage, Builder, By, Case, Extra, Key, Kind, Missed, Object, Operation,
-    Range, Row, Seen, Step, Table, Tables,
+    Range, Recorded, Row, Seen, Step, Table, Tables, WokenBy,
 };
 use lt_model::{Disk, Event, What};
 
 use crate::made::{R, S, at, switch, waking};
 
 const WAKEUPS: Analysis = Analysis::Wakeups { wakings: true };
+const SLEEPS: Analysis = Analysis::Sleeps(Recorded {
+    wakings: true,
+    handlers: true,
+    softirqs: true,
+    timers: true,
+    wheel: true,
+    calls: false,
+    vectors: false,
+});
 
 fn of(event: Event<'static>) -> Seen<'static> {
     let Event { time, cpu, what } = event;

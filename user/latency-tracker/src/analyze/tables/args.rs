@@ -33,8 +33,8 @@ histogram of each, and what was not measured. A click sorts the rows. The page\n
 needs no network.\n\
 \n\
 --folded prints `frame;frame;frame NANOSECONDS`: the table, the process, the\n\
-name of the thread, and the call, disk or lock; for interrupts only the table\n\
-and the line or softirq. The sums are those of the tables.\n\
+name of the thread, and the call, disk, lock or waker; for interrupts only the\n\
+table and the line or softirq. The sums are those of the tables.\n\
 \n\
 --parquet writes every measured operation as a row, for SQL over the traces of\n\
 many hosts; --host names the host if the trace does not."
@@ -53,6 +53,26 @@ pub(crate) const WAKEUPS: &str = help!(
     "From sched_waking (of a new thread: sched_wakeup_new) to the sched_switch to\n"
     "the thread, as the tracker wakeup measures. Without sched_waking, sched_wakeup\n"
     "is the start.\n"
+);
+
+pub(crate) const SLEEPS: &str = help!(
+    "  latency-tracker analyze sleeps /srv/slow/0001/trace\n"
+    "  latency-tracker analyze sleeps trace --by kind -i 1s\n"
+    "  latency-tracker analyze sleeps trace --tid 812 --by waker -n 20\n"
+    "  latency-tracker analyze sleeps trace --by stack --csv\n"
+    "  latency-tracker analyze sleeps trace --folded | flamegraph.pl\n"
+    "  latency-tracker analyze sleeps /srv/slow/0001/trace --parquet fleet\n"
+    "\n"
+    "From the sched_switch from a thread that goes to sleep to its sched_waking; the\n"
+    "time from there until it runs is that of analyze wakeups. Without sched_waking,\n"
+    "sched_wakeup is the end. CPU is the waker's.\n"
+    "\n"
+    "--by state: S, D, I, T or t, as in ps. --by waker: the thread, interrupt,\n"
+    "softirq, timer or disk that woke the thread. --by kind: the state and the kind\n"
+    "of waker; --by stack: also the process and the thread. UNKNOWN is the number of\n"
+    "sleeps whose waker is not recorded. irq_handler_*, irq_softirq_* and\n"
+    "timer_hrtimer_expire_* show whether an interrupt was the waker, or the thread on\n"
+    "its CPU; block_rq_complete shows the disk.\n"
 );
 
 pub(crate) const CPU: &str = help!(
@@ -127,6 +147,9 @@ fn by(names: &'static [&'static str]) -> impl TypedValueParser<Value = By> {
         "priority" => By::Priority,
         "device" => By::Device,
         "lock" => By::Lock,
+        "state" => By::State,
+        "waker" => By::Waker,
+        "stack" => By::Stack,
         "thread" => By::Thread,
         _ => By::Object,
     })
@@ -193,6 +216,7 @@ macro_rules! args {
 
 args! {
     WakeupsArgs ["thread", "process", "name", "cpu", "priority"] "thread";
+    SleepsArgs ["thread", "process", "name", "state", "waker", "kind", "stack"] "thread";
     CpuArgs ["thread", "process", "name", "cpu", "priority"] "thread";
     IrqArgs ["line", "cpu"] "line";
     SyscallsArgs ["call", "thread", "process", "name", "cpu"] "call";

@@ -3,7 +3,7 @@
 //! The analyses, and the events that they need.
 
 use anyhow::{Result, bail};
-use lt_model::tables::{Analysis, Kind};
+use lt_model::tables::{Analysis, Kind, Recorded};
 
 use crate::trace::Need;
 
@@ -11,6 +11,7 @@ use crate::trace::Need;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     Wakeups,
+    Sleeps,
     Cpu,
     Irq,
     Syscalls,
@@ -26,6 +27,21 @@ const HANDLED: Need = Need::Event(&["irq_handler_exit"]);
 const SOFTIRQ: Need = Need::Event(&["irq_softirq_entry", "softirq_entry"]);
 const SOFTIRQ_END: Need = Need::Event(&["irq_softirq_exit", "softirq_exit"]);
 const RAISE: Need = Need::Event(&["irq_softirq_raise", "softirq_raise"]);
+const TIMER: Need = Need::Event(&[
+    "timer_hrtimer_expire_entry",
+    "hrtimer_expire_entry",
+    "x86_irq_vectors_local_timer_entry",
+    "local_timer_entry",
+]);
+const TIMER_END: Need = Need::Event(&[
+    "timer_hrtimer_expire_exit",
+    "hrtimer_expire_exit",
+    "x86_irq_vectors_local_timer_exit",
+    "local_timer_exit",
+]);
+const WHEEL: Need = Need::Event(&["timer_expire_entry"]);
+/// The interrupt that a CPU sends to itself; a trace that has it has all interrupts that come from no device.
+const IRQ_WORK: Need = Need::Event(&["x86_irq_vectors_irq_work_entry", "irq_work_entry"]);
 const INSERT: Need = Need::Event(&["block_rq_insert"]);
 const ISSUE: Need = Need::Event(&["block_rq_issue"]);
 const COMPLETE: Need = Need::Event(&["block_rq_complete"]);
@@ -37,6 +53,7 @@ impl Subject {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Wakeups => "wakeups",
+            Self::Sleeps => "sleeps",
             Self::Cpu => "cpu",
             Self::Irq => "irq",
             Self::Syscalls => "syscalls",
@@ -49,6 +66,7 @@ impl Subject {
     pub(super) fn needs(self) -> &'static [Need] {
         match self {
             Self::Wakeups => &[SWITCH, WAKING, WAKEUP],
+            Self::Sleeps => &[SWITCH, WAKING, WAKEUP, HANDLER, SOFTIRQ, TIMER],
             Self::Cpu => &[SWITCH],
             Self::Irq => &[HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, RAISE],
             Self::Syscalls => &[SWITCH, Need::Calls, Need::Returns],
@@ -99,7 +117,7 @@ impl Subject {
         };
         let mut hints = Vec::new();
         let analysis = match self {
-            Self::Wakeups => {
+            Self::Wakeups | Self::Sleeps => {
                 wants(
                     &[SWITCH],
                     "no event sched_switch; record with -e sched_switch",
@@ -110,9 +128,27 @@ impl Subject {
                         "no event sched_waking; record with -e sched_waking",
                     )?;
                 }
-                Analysis::Wakeups {
-                    wakings: has(WAKING),
+                let wakings = has(WAKING);
+                if self == Self::Wakeups {
+                    return Ok((Analysis::Wakeups { wakings }, hints));
                 }
+                let always = |needs: &[Need]| needs.iter().all(|need| has(need.always()));
+                let recorded = Recorded {
+                    wakings,
+                    handlers: always(&[HANDLER, HANDLED]),
+                    softirqs: always(&[SOFTIRQ, SOFTIRQ_END]),
+                    timers: always(&[TIMER, TIMER_END]),
+                    wheel: always(&[WHEEL]),
+                    calls: has(Need::AllCalls),
+                    vectors: has(IRQ_WORK),
+                };
+                if !recorded.has_interrupts() {
+                    hints.push(
+                        "irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* are not all in this trace: a waker is \
+                         the named thread, or an interrupt of it; record with -e 'irq_*' -e 'timer_hrtimer_expire_*'",
+                    );
+                }
+                Analysis::Sleeps(recorded)
             }
             Self::Cpu => {
                 wants(
@@ -202,7 +238,7 @@ mod tests {
             let has = |need: Need| there.contains(&need);
             subject.analysis(&has).err().map(|error| error.to_string())
         };
-        for subject in [Subject::Wakeups, Subject::Cpu] {
+        for subject in [Subject::Wakeups, Subject::Sleeps, Subject::Cpu] {
             let text = error(subject, &[]).unwrap();
             assert_eq!(text, "no event sched_switch; record with -e sched_switch");
         }
@@ -241,6 +277,25 @@ mod tests {
                 .unwrap()
                 .contains("perf record")
         );
+    }
+
+    #[test]
+    fn a_thread_is_the_waker_only_if_interrupts_are_recorded() {
+        let irqs = [HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, TIMER, TIMER_END];
+        for lacks in [None].into_iter().chain(irqs.map(Some)) {
+            let has = |need: Need| {
+                let is = |of: &Need| of.always() == need;
+                let is_left = irqs.iter().any(is) && !lacks.as_ref().is_some_and(is);
+                is_left || [SWITCH, WAKING].contains(&need)
+            };
+            let (analysis, hints) = Subject::Sleeps.analysis(&has).unwrap();
+            let Analysis::Sleeps(recorded) = analysis else {
+                panic!("{analysis:?}")
+            };
+            assert_eq!(recorded.has_interrupts(), lacks.is_none(), "{lacks:?}");
+            assert_eq!(hints.is_empty(), lacks.is_none(), "{hints:?}");
+            assert!(recorded.wakings && !recorded.calls);
+        }
     }
 
     #[test]

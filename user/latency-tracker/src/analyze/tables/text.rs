@@ -13,6 +13,7 @@ use crate::html::{Cells, Column};
 pub(super) fn title(kind: Kind) -> &'static str {
     match kind {
         Kind::Wakeup => "Woken, until running",
+        Kind::Sleep => "Asleep, until woken",
         Kind::Run => "Time on CPUs",
         Kind::Preempted => "Preempted, until running again",
         Kind::Handler => "Interrupt handlers",

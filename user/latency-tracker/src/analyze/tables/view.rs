@@ -3,8 +3,8 @@
 //! The rows of tables in the order in which they are shown, with the names of their groups.
 
 use lt_common::out;
-use lt_model::Disk;
-use lt_model::tables::{By, Case, Extra, Key, Kind, Object, Operation, Row, Table, TaskId};
+use lt_model::tables::{By, Case, Extra, Key, Kind, Object, Operation, Row, Table, TaskId, WokenBy};
+use lt_model::{Disk, Sleep};
 
 use super::args::TableArgs;
 use super::feed::{Found, SHOWN};
@@ -38,6 +38,32 @@ pub(super) fn operation(operation: Operation) -> &'static str {
     }
 }
 
+/// The letter of a kind of sleep, as `ps` shows it.
+pub(super) fn state(sleep: Sleep) -> &'static str {
+    match sleep {
+        Sleep::Interruptible => "S",
+        Sleep::Uninterruptible | Sleep::Dirty(_) => "D",
+        Sleep::Idle => "I",
+        Sleep::Stopped => "T",
+        Sleep::Traced => "t",
+        Sleep::Other => "other",
+    }
+}
+
+/// The kind of what ended a sleep, for programs; `None` if it is not recorded.
+pub(super) fn waker(by: WokenBy) -> Option<&'static str> {
+    Some(match by {
+        WokenBy::Thread(_) => "thread",
+        WokenBy::Perhaps(_) => "thread-or-irq",
+        WokenBy::Irq(..) => "irq",
+        WokenBy::Softirq(_) => "softirq",
+        WokenBy::Timer => "timer",
+        WokenBy::Disk(_) => "disk",
+        WokenBy::Ipi(_) => "ipi",
+        WokenBy::Unrecorded => return None,
+    })
+}
+
 /// The additional columns of a table.
 pub(super) fn extras(kind: Kind) -> &'static [(&'static str, Extra)] {
     match kind {
@@ -49,6 +75,7 @@ pub(super) fn extras(kind: Kind) -> &'static [(&'static str, Extra)] {
             ("requeues", Extra::Requeues),
             ("merges", Extra::Merges),
         ],
+        Kind::Sleep => &[("unknown", Extra::Unknown)],
         _ => &[],
     }
 }
@@ -57,6 +84,7 @@ pub(super) fn extras(kind: Kind) -> &'static [(&'static str, Extra)] {
 pub(super) fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::Wakeup => "wakeup",
+        Kind::Sleep => "sleep",
         Kind::Run => "run",
         Kind::Preempted => "preempted",
         Kind::Handler => "handler",
@@ -81,11 +109,13 @@ pub(super) fn grouping(table: &Table) -> &'static str {
         (By::Priority, _) => "priority",
         (By::Device, _) => "device",
         (By::Lock, _) => "lock",
+        (By::State, _) => "state",
+        (By::Waker, _) => "waker",
         (By::Stack, _) => "stack",
         (By::Object, Kind::Handler) => "line",
         (By::Object, Kind::Softirq | Kind::Raise) => "vector",
         (By::Object, Kind::Queue | Kind::Device) => "operation",
-        (By::Object, Kind::Contention) => "kind",
+        (By::Object, Kind::Contention | Kind::Sleep) => "kind",
         (By::Object, _) => "call",
     }
 }
@@ -150,6 +180,26 @@ impl<'a> Report<'a> {
             Object::Disk(disk, op) => format!("{} {}", self.disk(disk), operation(op)),
             Object::Lock(kind, address) => at(kind, address),
             Object::Futex(op, address) => at(&format!("futex {op}"), address),
+            Object::Sleep(sleep, WokenBy::Unrecorded) => {
+                format!("{}, waker not recorded", state(sleep))
+            }
+            Object::Sleep(sleep, by) => format!("{}, woken by {}", state(sleep), self.waker(by)),
+        }
+    }
+
+    /// What ended a sleep; without a thread, that of a group.
+    fn waker(&self, by: WokenBy) -> String {
+        let text = |name| out::printable(self.found.tables.text(name));
+        let thread = |id: Option<TaskId>| id.map_or("a thread".into(), |id| self.thread(id));
+        match by {
+            WokenBy::Thread(id) => thread(id),
+            WokenBy::Perhaps(id) => format!("{} or an interrupt", thread(id)),
+            WokenBy::Irq(number, name) => format!("{} (interrupt {number})", text(name)),
+            WokenBy::Softirq(vector) => format!("softirq {}", vector.name()),
+            WokenBy::Timer => "a timer".into(),
+            WokenBy::Disk(disk) => self.disk(disk),
+            WokenBy::Ipi(name) => format!("interrupt {}", text(name)),
+            WokenBy::Unrecorded => "not recorded".into(),
         }
     }
 
@@ -166,6 +216,8 @@ impl<'a> Report<'a> {
             Key::Object(object) => self.object(object),
             Key::Device(disk) => self.disk(disk),
             Key::Lock(lock) => format!("{lock:#x}"),
+            Key::State(sleep) => state(sleep).into(),
+            Key::Waker(by) => self.waker(by),
             Key::Stack(..) => self.frames(key).join(";"),
         }
     }

@@ -6,8 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ALL: [Analysis; 6] = [
+const ALL: [Analysis; 7] = [
     WAKEUPS,
+    SLEEPS,
     Analysis::Cpu,
     Analysis::Irq,
     Analysis::Syscalls,
@@ -110,7 +111,7 @@ proptest! {
         for analysis in ALL {
             let by = |by| tables_of(analysis, Range::all(5), Some(by), &all).tables;
             let first = by(By::Thread);
-            for other in [By::Thread, By::Process, By::Name, By::Cpu, By::Priority, By::Object, By::Device, By::Lock, By::Stack].map(by) {
+            for other in [By::Thread, By::Process, By::Name, By::Cpu, By::Priority, By::Object, By::Device, By::Lock, By::State, By::Waker, By::Stack].map(by) {
                 for (table, first) in other.iter().zip(&first) {
                     prop_assert_eq!(of_rows(table), (table.whole.sums.count, table.whole.sums.sum));
                     prop_assert_eq!(&table.whole, &first.whole);
@@ -186,7 +187,7 @@ proptest! {
             Step::Known(What::Lost { until }) => Some((seen.time, until)),
             _ => None,
         }).collect();
-        for analysis in [WAKEUPS, Analysis::Syscalls, Analysis::Io, Analysis::Locks] {
+        for analysis in [WAKEUPS, SLEEPS, Analysis::Syscalls, Analysis::Io, Analysis::Locks] {
             for table in tables(analysis, &all) {
                 for case in &table.worst {
                     let hidden = gaps.iter().any(|(from, until)| *from < case.end && *until > case.begin);
