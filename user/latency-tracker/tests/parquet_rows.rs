@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! `analyze --parquet` from outside: each row is one of the durations of `--json`, on real traces (lt-ctf's testdata) and
-//! on made-up ones of disk requests and locks; and what a second run, an interruption and a wrong option leave.
+//! on made-up ones of disk requests, locks and work items; and what a second run, an interruption and a wrong option leave.
 //! (host/fleet has the queries.)
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
@@ -158,7 +158,7 @@ fn sorted(rows: impl IntoIterator<Item = Vec<Value>>) -> Vec<String> {
     rows
 }
 
-const OPERATION: [&str; 17] = [
+const OPERATION: [&str; 19] = [
     "duration_ns",
     "start_ns",
     "end_ns",
@@ -176,6 +176,8 @@ const OPERATION: [&str; 17] = [
     "state",
     "waker",
     "woken_by_tid",
+    "function",
+    "workqueue",
 ];
 
 /// An operation of the JSON in the order of `OPERATION`, then the kind of a lock.
@@ -198,6 +200,8 @@ fn operation(case: &Value) -> Vec<Value> {
         "state",
         "waker",
         "woken_by",
+        "function",
+        "workqueue",
     ];
     let value = |name: &str| match name {
         "" => case["thread"]["tid"].clone(),
@@ -361,6 +365,23 @@ fn waits_for_locks_are_those_of_the_json() {
     let expected = ["mutex", "mutex", "spinlock", "spinlock"];
     let expected = expected.map(|kind| vec![json!("contention"), json!(kind), json!("server")]);
     assert_eq!(sorted(kinds), sorted(expected));
+}
+
+#[test]
+fn work_items_are_those_of_the_json() {
+    let dir = Dir(tempfile::tempdir().unwrap());
+    ctf::works(&dir.path().join("trace"));
+    assert_eq!(compare(&dir, "work", "trace", &[]), 8);
+    let rows = dir.rows("intervals");
+    let functions = rows.iter();
+    let functions = functions.map(|row| columns(row, &["kind", "function", "name", "comm"]));
+    let expected = ["queued", "work"].into_iter().flat_map(|kind| {
+        ["0xa0", "0xb0", "0xa0", "0xb0"].map(|function| {
+            // No kernel has a function there, and the trace is of another boot.
+            vec![json!(kind), json!(function), Value::Null, json!("server")]
+        })
+    });
+    assert_eq!(sorted(functions), sorted(expected));
 }
 
 #[test]

@@ -373,13 +373,14 @@ fn missed(table: &Value) -> u64 {
 }
 
 /// A trace for each analysis.
-const EACH: [(&str, &str); 6] = [
+const EACH: [(&str, &str); 7] = [
     ("wakeups", "compact"),
     ("sleeps", "compact"),
     ("cpu", "compact"),
     ("irq", "compact"),
     ("syscalls", "all"),
     ("locks", "all"),
+    ("work", "all"),
 ];
 
 #[test]
@@ -659,6 +660,7 @@ fn what_cannot_be_analyzed_is_said_in_one_line() {
             "compact",
             "lttng enable-event --kernel --syscall futex",
         ),
+        ("work", "compact", "record with -e 'workqueue_*'"),
         ("cpu", "nothing", "nothing: No such file"),
     ] {
         assert_eq!(wrong(analysis, trace, &[], expected).lines().count(), 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Tables of how long kernel operations took: wakeups, sleeps, time on CPUs, interrupts, system calls, disk requests and
-//! locks.
+//! Tables of how long kernel operations took: wakeups, sleeps, time on CPUs, interrupts, system calls, disk requests,
+//! locks and work items.
 //!
 //! ```text
 //! Seen --ground.rs--> who runs where, gaps --a machine--> start and end of one operation --table.rs--> rows, worst cases
@@ -26,6 +26,7 @@ mod step;
 mod sums;
 mod table;
 mod wakeups;
+mod work;
 
 use std::fmt;
 
@@ -38,11 +39,12 @@ use self::irq::Irq;
 use self::locks::Locks;
 pub use self::sleeps::Recorded;
 use self::sleeps::Sleeps;
-pub use self::step::{Block, BlockStage, Operation, Seen, Step};
+pub use self::step::{Block, BlockStage, Operation, Seen, Step, Work, WorkStage};
 pub use self::sums::{EXACT, Sums};
 use self::table::Why;
 pub use self::table::{Missed, Range, Row, Table};
 use self::wakeups::Wakeups;
+use self::work::Works;
 use crate::event::What;
 use crate::names::Name;
 
@@ -66,6 +68,8 @@ pub enum Analysis {
     Io,
     /// Contended locks, and calls of `futex`.
     Locks,
+    /// Work items.
+    Work,
 }
 
 /// State machine of an analysis. It sees each event before [`Ground`] applies it.
@@ -104,6 +108,7 @@ impl Builder {
             Analysis::Syscalls => Box::new(Calls::all(range, by)),
             Analysis::Io => Box::new(Io::new(range, by)),
             Analysis::Locks => Box::new(Locks::new(range, by)),
+            Analysis::Work => Box::new(Works::new(range, by)),
         };
         Self {
             ground: Ground::default(),

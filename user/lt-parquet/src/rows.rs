@@ -113,7 +113,7 @@ tables! {
         line: Int,
         /// Number of the softirq.
         vector: Int,
-        /// Name of the interrupt's handler or of the softirq.
+        /// Name of the interrupt's handler, of the softirq or of the function.
         name: Text,
         /// System call.
         call: Text,
@@ -147,6 +147,10 @@ tables! {
         state: Text,
         /// Kind of what ended the sleep.
         waker: Text,
+        /// Address of the function of the work item.
+        function: Text,
+        /// Workqueue of the work item, if recorded.
+        workqueue: Text,
     }
 
     /// A step of a critical path, or a wait of a chain.

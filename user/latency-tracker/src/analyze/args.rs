@@ -12,6 +12,7 @@ use super::fold::Part;
 use super::parquet::ParquetArgs;
 use super::tables::args::{
     self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, SleepsArgs, SyscallsArgs, WakeupsArgs,
+    WorkArgs,
 };
 use crate::trace::{Mark, Point, When, event};
 
@@ -129,6 +130,9 @@ pub(crate) enum AnalyzeCommand {
     /// Shows how long contended locks were waited for, and how long calls of futex took.
     #[command(after_help = of_tables::LOCKS)]
     Locks(LocksArgs),
+    /// Shows how long work items waited and ran.
+    #[command(after_help = of_tables::WORK)]
+    Work(WorkArgs),
 }
 
 #[derive(Debug, Args)]

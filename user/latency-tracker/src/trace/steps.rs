@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 use lt_ctf::{Class, FieldIndex, Reader, Scope};
-use lt_model::tables::{Block, BlockStage, Operation, Seen, Step};
+use lt_model::tables::{Block, BlockStage, Operation, Seen, Step, Work, WorkStage};
 use lt_model::{Disk, Release, What};
 
 use super::beside::Beside;
@@ -31,6 +31,12 @@ enum Form {
         sectors: FieldIndex,
         operation: Option<FieldIndex>,
         error: Option<FieldIndex>,
+    },
+    Work {
+        stage: WorkStage,
+        work: FieldIndex,
+        function: Option<FieldIndex>,
+        workqueue: Option<FieldIndex>,
     },
     Contended(FieldIndex, FieldIndex),
     Acquired(FieldIndex),
@@ -109,7 +115,18 @@ fn form(class: &Class) -> Option<Form> {
     if let Some(named) = Named::of(class) {
         return Some(Form::Disk(named));
     }
+    let work = |stage| {
+        Some(Form::Work {
+            stage,
+            work: field("work")?,
+            function: field("function"),
+            workqueue: field("workqueue"),
+        })
+    };
     let stage = match name_of(class) {
+        "workqueue_queue_work" => return work(WorkStage::Queued),
+        "workqueue_execute_start" => return work(WorkStage::Started),
+        "workqueue_execute_end" => return work(WorkStage::Ended),
         "sched_wakeup_new" => return kinds::kind(class).map(Form::New),
         "contention_begin" | "lock_contention_begin" => {
             return Some(Form::Contended(field("lock_addr")?, field("flags")?));
@@ -283,6 +300,17 @@ impl Decoder {
                     failed: error.is_some_and(|error| error != 0),
                 })
             }
+            Form::Work {
+                stage,
+                work,
+                function,
+                workqueue,
+            } => Step::Work(Work {
+                stage: *stage,
+                work: unsigned(*work)?,
+                function: function.and_then(unsigned),
+                workqueue: workqueue.and_then(|field| event.bytes(field)),
+            }),
             Form::Contended(lock, flags) => Step::Contended {
                 lock: unsigned(*lock)?,
                 flags: u32::try_from(unsigned(*flags)?).ok()?,

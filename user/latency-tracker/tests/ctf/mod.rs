@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Small traces of disk requests and of locks, as LTTng's kernel tracer writes them (CTF 1.8).
+//! Small traces of disk requests, of locks and of work items, as LTTng's kernel tracer writes them (CTF 1.8).
 
 use std::fs;
 use std::path::Path;
@@ -47,6 +47,9 @@ event { name = "irq_softirq_entry"; id = 6; stream_id = 0; fields := struct { u3
 event { name = "irq_softirq_exit"; id = 7; stream_id = 0; fields := struct { u32 vec; }; };
 event { name = "lock_contention_begin"; id = 8; stream_id = 0; fields := struct { u64 lock_addr; u32 flags; }; };
 event { name = "lock_contention_end"; id = 9; stream_id = 0; fields := struct { u64 lock_addr; u32 ret; }; };
+event { name = "workqueue_queue_work"; id = 10; stream_id = 0; fields := struct { u64 work; u64 function; }; };
+event { name = "workqueue_execute_start"; id = 11; stream_id = 0; fields := struct { u64 work; u64 function; }; };
+event { name = "workqueue_execute_end"; id = 12; stream_id = 0; fields := struct { u64 work; u64 function; }; };
 "#;
 
 const DISK: u32 = 253 << 20;
@@ -191,6 +194,19 @@ pub(crate) fn locks(directory: &Path) {
     for (lock, flags) in [(0x1000, 32), (0x2000, 1), (0x1000, 32), (0x2000, 1)] {
         events.event(8, &[Long(lock), Short(flags)]);
         events.event(9, &[Long(lock), Short(0)]);
+    }
+    events.switch(SERVER, IDLE);
+    events.write(directory);
+}
+
+/// Writes a trace in which a thread runs four work items of two functions.
+pub(crate) fn works(directory: &Path) {
+    let mut events = Events::new();
+    events.switch(IDLE, SERVER);
+    for (work, function) in [(1, 0xa0), (2, 0xb0), (1, 0xa0), (3, 0xb0)] {
+        for id in 10..=12 {
+            events.event(id, &[Long(work), Long(function)]);
+        }
     }
     events.switch(SERVER, IDLE);
     events.write(directory);

@@ -20,6 +20,7 @@ pub enum Analysis {
     Syscalls,
     Io,
     Locks,
+    Work,
 }
 
 /// Contention for kernel locks. LTTng has no probe for it today; perf records it.
@@ -53,6 +54,7 @@ impl Analysis {
             Self::Syscalls => &[],
             Self::Io => &[&OF_REQUESTS],
             Self::Locks => &[&OF_LOCKS],
+            Self::Work => &[&["workqueue_*"]],
         };
         // `sched_switch` names the thread that was interrupted, or made the system call.
         let names = ["sched_switch"].into_iter().chain(OF_NAMES);
@@ -71,7 +73,7 @@ impl Analysis {
         match self {
             Self::Path | Self::Delays | Self::Syscalls => Some("*"),
             Self::Locks => Some(OF_FUTEXES),
-            Self::Wakeups | Self::Sleeps | Self::Cpu | Self::Irq | Self::Io => None,
+            Self::Wakeups | Self::Sleeps | Self::Cpu | Self::Irq | Self::Io | Self::Work => None,
         }
     }
 }

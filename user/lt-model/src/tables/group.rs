@@ -39,6 +39,10 @@ pub enum Kind {
     Contention,
     /// A call of `futex`.
     Futex,
+    /// A work item, from queueing to start.
+    Queued,
+    /// A work item, from start to end.
+    Work,
 }
 
 /// A grouping.
@@ -55,7 +59,7 @@ pub enum By {
     /// Priority of the thread.
     Priority,
     /// The object of the operation: interrupt line, vector, call, kind of lock, disk with operation, kind of sleep and
-    /// of waker.
+    /// of waker, function of a work item.
     Object,
     /// Disk.
     Device,
@@ -65,6 +69,8 @@ pub enum By {
     State,
     /// What ended the sleep.
     Waker,
+    /// Workqueue.
+    Workqueue,
     /// Thread and object of the operation, the frames of a folded stack.
     Stack,
 }
@@ -86,14 +92,17 @@ pub enum Object {
     Futex(&'static str, u64),
     /// A kind of sleep, and what ended it.
     Sleep(Sleep, WokenBy),
+    /// The address of the function of a work item, and its workqueue, if recorded.
+    Work(u64, Option<Name>),
 }
 
 impl Object {
-    /// The object without the address of a lock, or the thread that ended a sleep.
+    /// The object without the address of a lock, the thread that ended a sleep, or the workqueue.
     pub(super) fn kind(self) -> Self {
         match self {
             Self::Lock(kind, _) => Self::Lock(kind, 0),
             Self::Futex(op, _) => Self::Futex(op, 0),
+            Self::Work(function, _) => Self::Work(function, None),
             Self::Sleep(sleep, WokenBy::Thread(_)) => Self::Sleep(sleep, WokenBy::Thread(None)),
             Self::Sleep(sleep, WokenBy::Perhaps(_)) => Self::Sleep(sleep, WokenBy::Perhaps(None)),
             other => other,
@@ -135,7 +144,7 @@ pub enum Key {
     Cpu(u32),
     /// A priority, as the kernel counts.
     Priority(Option<i32>),
-    /// An object; addresses of locks are 0, and threads that ended sleeps are left out.
+    /// An object; addresses of locks are 0, and threads that ended sleeps and workqueues are left out.
     Object(Object),
     /// A disk.
     Device(Disk),
@@ -145,6 +154,8 @@ pub enum Key {
     State(Sleep),
     /// What ended sleeps.
     Waker(WokenBy),
+    /// A workqueue; `None` if it is not recorded.
+    Workqueue(Option<Name>),
     /// A thread, or `None` if it is not recorded, and the object of its operation, as for [`Key::Object`].
     Stack(Option<TaskId>, Option<Object>),
 }

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use super::Machine;
 use super::ground::{Ground, Mark};
 use super::group::{By, Extra, Kind, Object, WokenBy};
-use super::step::{Block, BlockStage, Seen, Step};
+use super::step::{Block, BlockStage, Seen, Step, Work, WorkStage};
 use super::table::{Range, Table, Why};
 use crate::build::Builder;
 use crate::context::{Context, Vector};
@@ -141,7 +141,19 @@ impl Sleeps {
                 range: None,
                 kind: request::Kind::Plain,
             },
-            Step::Block(_) | Step::Contended { .. } | Step::Acquired { .. } => return,
+            Step::Work(Work {
+                stage: WorkStage::Started,
+                function,
+                ..
+            }) => What::Work {
+                function: function.unwrap_or(0),
+            },
+            Step::Work(Work {
+                stage: WorkStage::Ended,
+                ..
+            }) => What::WorkEnd,
+            Step::Block(_) | Step::Work(_) => return,
+            Step::Contended { .. } | Step::Acquired { .. } => return,
         };
         self.model.feed(&Event {
             time: seen.time,

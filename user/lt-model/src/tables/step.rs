@@ -56,6 +56,8 @@ pub enum Step<'a> {
         /// The address of the lock.
         lock: u64,
     },
+    /// A step of a work item.
+    Work(Work<'a>),
 }
 
 /// The operation of a disk request.
@@ -103,4 +105,28 @@ pub enum BlockStage {
     Merged,
     /// `block_rq_complete`: the request, or a part of it, is completed.
     Completed,
+}
+
+/// A step of a work item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work<'a> {
+    /// The step.
+    pub stage: WorkStage,
+    /// The address of the item.
+    pub work: u64,
+    /// The address of its function, if recorded.
+    pub function: Option<u64>,
+    /// The name of its workqueue, if recorded.
+    pub workqueue: Option<&'a [u8]>,
+}
+
+/// Stage of a work item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkStage {
+    /// `workqueue_queue_work`
+    Queued,
+    /// `workqueue_execute_start`
+    Started,
+    /// `workqueue_execute_end`
+    Ended,
 }

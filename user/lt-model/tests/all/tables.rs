@@ -9,10 +9,11 @@ mod locks;
 mod sched;
 mod sleeps;
 mod syscalls;
+mod work;
 
 use lt_model::tables::{
     Analysis, Block, BlockStage, Builder, By, Case, Extra, Key, Kind, Missed, Object, Operation,
-    Range, Recorded, Row, Seen, Step, Table, Tables, WokenBy,
+    Range, Recorded, Row, Seen, Step, Table, Tables, WokenBy, Work, WorkStage,
 };
 use lt_model::{Disk, Event, What};
 

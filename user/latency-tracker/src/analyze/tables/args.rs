@@ -33,8 +33,9 @@ histogram of each, and what was not measured. A click sorts the rows. The page\n
 needs no network.\n\
 \n\
 --folded prints `frame;frame;frame NANOSECONDS`: the table, the process, the\n\
-name of the thread, and the call, disk, lock or waker; for interrupts only the\n\
-table and the line or softirq. The sums are those of the tables.\n\
+name of the thread, and the call, disk, lock or waker; for interrupts and work\n\
+items only the table and the line, softirq or function. The sums are those of\n\
+the tables.\n\
 \n\
 --parquet writes every measured operation as a row, for SQL over the traces of\n\
 many hosts; --host names the host if the trace does not."
@@ -138,6 +139,20 @@ pub(crate) const LOCKS: &str = help!(
     "and which thread ran. Calls of futex include those that wait for no lock.\n"
 );
 
+pub(crate) const WORK: &str = help!(
+    "  latency-tracker analyze work /srv/slow/0001/trace\n"
+    "  latency-tracker analyze work trace --by workqueue -n 20\n"
+    "  latency-tracker analyze work trace --by name --json\n"
+    "  latency-tracker analyze work trace -i 100ms --svg work.svg\n"
+    "  latency-tracker analyze work /srv/slow/0001/trace --parquet fleet\n"
+    "\n"
+    "Needs workqueue_execute_start, and which thread ran; workqueue_queue_work adds\n"
+    "how long work items waited, and workqueue_execute_end how long they ran, as the\n"
+    "tracker workqueue measures. An item that is queued again before it starts is\n"
+    "counted, and its wait is not measured. Functions have names if the trace is of\n"
+    "this boot; only perf records the workqueue. --tid is the worker's.\n"
+);
+
 /// A parser of `--by`.
 fn by(names: &'static [&'static str]) -> impl TypedValueParser<Value = By> {
     PossibleValuesParser::new(names).map(|name| match name.as_str() {
@@ -150,6 +165,7 @@ fn by(names: &'static [&'static str]) -> impl TypedValueParser<Value = By> {
         "state" => By::State,
         "waker" => By::Waker,
         "stack" => By::Stack,
+        "workqueue" => By::Workqueue,
         "thread" => By::Thread,
         _ => By::Object,
     })
@@ -222,4 +238,5 @@ args! {
     SyscallsArgs ["call", "thread", "process", "name", "cpu"] "call";
     IoArgs ["operation", "device", "thread", "process", "name"] "operation";
     LocksArgs ["kind", "lock", "thread", "process", "name"] "kind";
+    WorkArgs ["function", "workqueue", "thread", "name", "cpu"] "function";
 }

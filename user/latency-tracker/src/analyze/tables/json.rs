@@ -2,8 +2,8 @@
 
 //! Tables for programs; times are in ns, times of events on the trace's clock.
 
-use lt_model::Disk;
 use lt_model::tables::{Case, Key, Object, Row, Table, TaskId, WokenBy};
+use lt_model::{Disk, Name};
 use serde_json::{Map, Value, json};
 
 use super::view::{self, Line, Report};
@@ -82,10 +82,7 @@ fn key(report: &Report<'_>, key: Key) -> Map<String, Value> {
     match key {
         Key::Thread(of) => one("thread", of.map_or(Value::Null, |id| thread(report, id))),
         Key::Process(of) => one("process", of.map_or(Value::Null, |id| thread(report, id))),
-        Key::Name(name) => one(
-            "comm",
-            name.map(|name| report.found.tables.text(name)).into(),
-        ),
+        Key::Name(name) => one("comm", named(report, name)),
         Key::Cpu(cpu) => one("cpu", cpu.into()),
         Key::Priority(prio) => one("prio", prio.into()),
         Key::Object(of) => object(report, of),
@@ -93,6 +90,7 @@ fn key(report: &Report<'_>, key: Key) -> Map<String, Value> {
         Key::Lock(lock) => one("lock", format!("{lock:#x}").into()),
         Key::State(sleep) => one("state", view::state(sleep).into()),
         Key::Waker(by) => waker(report, by),
+        Key::Workqueue(name) => one("workqueue", named(report, name)),
         Key::Stack(of, what) => {
             let mut map = one("thread", of.map_or(Value::Null, |id| thread(report, id)));
             map.extend(what.into_iter().flat_map(|what| object(report, what)));
@@ -121,6 +119,11 @@ fn object(report: &Report<'_>, object: Object) -> Map<String, Value> {
         }
         Object::Lock(kind, address) => return with_address("kind", kind, address),
         Object::Futex(op, address) => return with_address("operation", op, address),
+        Object::Work(function, queue) => json!({
+            "function": format!("{function:#x}"),
+            "name": report.found.functions.get(&function),
+            "workqueue": named(report, queue),
+        }),
         Object::Sleep(sleep, by) => {
             let mut map = Map::from_iter([("state".to_string(), view::state(sleep).into())]);
             map.extend(waker(report, by));
@@ -131,6 +134,11 @@ fn object(report: &Report<'_>, object: Object) -> Map<String, Value> {
         Value::Object(map) => map,
         _ => Map::new(),
     }
+}
+
+/// A name, or null if it is not recorded.
+fn named(report: &Report<'_>, name: Option<Name>) -> Value {
+    name.map(|name| report.found.tables.text(name)).into()
 }
 
 fn disk(report: &Report<'_>, disk: Disk) -> Map<String, Value> {

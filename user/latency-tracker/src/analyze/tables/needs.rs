@@ -17,6 +17,7 @@ pub(crate) enum Subject {
     Syscalls,
     Io,
     Locks,
+    Work,
 }
 
 const SWITCH: Need = Need::Event(&["sched_switch"]);
@@ -47,6 +48,9 @@ const ISSUE: Need = Need::Event(&["block_rq_issue"]);
 const COMPLETE: Need = Need::Event(&["block_rq_complete"]);
 const CONTENDED: Need = Need::Event(&["contention_begin", "lock_contention_begin"]);
 const ACQUIRED: Need = Need::Event(&["contention_end", "lock_contention_end"]);
+const QUEUED: Need = Need::Event(&["workqueue_queue_work"]);
+const STARTED: Need = Need::Event(&["workqueue_execute_start"]);
+const ENDED: Need = Need::Event(&["workqueue_execute_end"]);
 
 impl Subject {
     /// The name of the subcommand.
@@ -59,6 +63,7 @@ impl Subject {
             Self::Syscalls => "syscalls",
             Self::Io => "io",
             Self::Locks => "locks",
+            Self::Work => "work",
         }
     }
 
@@ -72,6 +77,7 @@ impl Subject {
             Self::Syscalls => &[SWITCH, Need::Calls, Need::Returns],
             Self::Io => &[INSERT, ISSUE, COMPLETE],
             Self::Locks => &[SWITCH, Need::Futex, Need::Returns, CONTENDED, ACQUIRED],
+            Self::Work => &[SWITCH, QUEUED, STARTED, ENDED],
         }
     }
 
@@ -87,6 +93,10 @@ impl Subject {
             Self::Locks => &[
                 (Kind::Contention, [CONTENDED, ACQUIRED]),
                 (Kind::Futex, [Need::Futex, Need::Returns]),
+            ],
+            Self::Work => &[
+                (Kind::Queued, [QUEUED, STARTED]),
+                (Kind::Work, [STARTED, ENDED]),
             ],
             _ => &[],
         };
@@ -223,6 +233,25 @@ impl Subject {
                 thread()?;
                 Analysis::Locks
             }
+            Self::Work => {
+                match (has(QUEUED) && has(STARTED), has(STARTED) && has(ENDED)) {
+                    (false, false) => bail!(
+                        "no events workqueue_execute_start, and workqueue_queue_work or workqueue_execute_end; record with \
+                         -e 'workqueue_*'"
+                    ),
+                    (false, true) => hints.push(
+                        "no event workqueue_queue_work: how long work items waited is not recorded; record with -e \
+                         workqueue_queue_work",
+                    ),
+                    (true, false) => hints.push(
+                        "no event workqueue_execute_end: how long work items ran is not recorded; record with -e \
+                         workqueue_execute_end",
+                    ),
+                    (true, true) => {}
+                }
+                thread()?;
+                Analysis::Work
+            }
         };
         Ok((analysis, hints))
     }
@@ -270,6 +299,17 @@ mod tests {
                 .unwrap()
                 .contains("-e 'block_rq_*'")
         );
+        assert!(
+            error(Subject::Work, &[QUEUED, ENDED])
+                .unwrap()
+                .contains("-e 'workqueue_*'")
+        );
+        assert!(
+            error(Subject::Work, &[STARTED, ENDED])
+                .unwrap()
+                .contains("-e sched_switch")
+        );
+        assert_eq!(error(Subject::Work, &[STARTED, ENDED, SWITCH]), None);
         let locks = [CONTENDED, ACQUIRED, Need::Thread];
         assert_eq!(error(Subject::Locks, &locks), None);
         assert!(

@@ -26,6 +26,7 @@ struct File {
 pub(super) struct Operations {
     output: Output,
     disks: BTreeMap<Disk, String>,
+    functions: BTreeMap<u64, String>,
     files: Vec<(Kind, File)>,
     /// Times in which a CPU was not recorded.
     dark: Vec<Dark>,
@@ -34,10 +35,15 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    pub(super) fn new(output: Output, disks: BTreeMap<Disk, String>) -> Self {
+    pub(super) fn new(
+        output: Output,
+        disks: BTreeMap<Disk, String>,
+        functions: BTreeMap<u64, String>,
+    ) -> Self {
         Self {
             output,
             disks,
+            functions,
             files: Vec::new(),
             dark: Vec::new(),
             failed: None,
@@ -128,6 +134,11 @@ impl Operations {
             }
             Some(Object::Futex(operation, lock)) => {
                 (row.operation, row.lock) = (Some(operation.into()), address(lock));
+            }
+            Some(Object::Work(function, queue)) => {
+                row.function = Some(format!("{function:#x}"));
+                row.name = self.functions.get(&function).cloned();
+                row.workqueue = queue.and_then(named);
             }
             Some(Object::Sleep(sleep, by)) => {
                 row.state = Some(view::state(sleep).into());

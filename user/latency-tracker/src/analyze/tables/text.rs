@@ -24,6 +24,8 @@ pub(super) fn title(kind: Kind) -> &'static str {
         Kind::Device => "Requests at the device, from issue to completion",
         Kind::Contention => "Contended kernel locks, until acquired",
         Kind::Futex => "Calls of futex",
+        Kind::Queued => "Work items, from queueing to start",
+        Kind::Work => "Work items, from start to end",
     }
 }
 

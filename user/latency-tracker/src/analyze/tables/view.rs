@@ -95,6 +95,8 @@ pub(super) fn name(kind: Kind) -> &'static str {
         Kind::Device => "device",
         Kind::Contention => "contention",
         Kind::Futex => "futex",
+        Kind::Queued => "queued",
+        Kind::Work => "work",
     }
 }
 
@@ -111,11 +113,13 @@ pub(super) fn grouping(table: &Table) -> &'static str {
         (By::Lock, _) => "lock",
         (By::State, _) => "state",
         (By::Waker, _) => "waker",
+        (By::Workqueue, _) => "workqueue",
         (By::Stack, _) => "stack",
         (By::Object, Kind::Handler) => "line",
         (By::Object, Kind::Softirq | Kind::Raise) => "vector",
         (By::Object, Kind::Queue | Kind::Device) => "operation",
         (By::Object, Kind::Contention | Kind::Sleep) => "kind",
+        (By::Object, Kind::Queued | Kind::Work) => "function",
         (By::Object, _) => "call",
     }
 }
@@ -180,11 +184,20 @@ impl<'a> Report<'a> {
             Object::Disk(disk, op) => format!("{} {}", self.disk(disk), operation(op)),
             Object::Lock(kind, address) => at(kind, address),
             Object::Futex(op, address) => at(&format!("futex {op}"), address),
+            Object::Work(function, None) => self.function(function),
+            Object::Work(function, Some(queue)) => {
+                format!("{} of {}", self.function(function), text(queue))
+            }
             Object::Sleep(sleep, WokenBy::Unrecorded) => {
                 format!("{}, waker not recorded", state(sleep))
             }
             Object::Sleep(sleep, by) => format!("{}, woken by {}", state(sleep), self.waker(by)),
         }
+    }
+
+    fn function(&self, address: u64) -> String {
+        let name = self.found.functions.get(&address);
+        name.map_or_else(|| format!("{address:#x}"), |name| out::printable(name))
     }
 
     /// What ended a sleep; without a thread, that of a group.
@@ -218,6 +231,9 @@ impl<'a> Report<'a> {
             Key::Lock(lock) => format!("{lock:#x}"),
             Key::State(sleep) => state(sleep).into(),
             Key::Waker(by) => self.waker(by),
+            Key::Workqueue(name) => {
+                name.map_or_else(unknown, |name| out::printable(self.found.tables.text(name)))
+            }
             Key::Stack(..) => self.frames(key).join(";"),
         }
     }
@@ -311,19 +327,24 @@ impl<'a> Report<'a> {
     /// Why operations of a table were not measured, with their number.
     pub(super) fn missed(table: &Table) -> Vec<String> {
         let missed = table.missed;
+        let (outside, identical) = match table.kind {
+            Kind::Queued => (
+                "they were queued before the trace or the range or for a flush, were cancelled or had not started at its \
+                 end, or a CPU was not recorded then",
+                "they were queued again before they started: whether they had been cancelled or taken is not recorded",
+            ),
+            _ => (
+                "they began before the trace or the range, had not ended at its end, or a CPU was not recorded then",
+                "identical requests were in flight at once, and which of them ended first is not recorded",
+            ),
+        };
         let lines = [
             (
                 missed.lost,
                 "their start, their end or events in between were lost",
             ),
-            (
-                missed.outside,
-                "they began before the trace or the range, had not ended at its end, or a CPU was not recorded then",
-            ),
-            (
-                missed.identical,
-                "identical requests were in flight at once, and which of them ended first is not recorded",
-            ),
+            (missed.outside, outside),
+            (missed.identical, identical),
         ];
         let line =
             |(count, why): (u64, &str)| format!("{} not measured: {why}", out::thousands(count));
@@ -368,6 +389,7 @@ mod tests {
                 subject: Subject::Cpu,
                 tables: builder.finish(),
                 disks: BTreeMap::new(),
+                functions: BTreeMap::new(),
                 hints: Vec::new(),
                 range: (0, 1000),
                 span: (0, 1000),
