@@ -72,7 +72,7 @@ pub(crate) const SLEEPS: &str = help!(
     "softirq, timer or disk that woke the thread. --by kind: the state and the kind\n"
     "of waker; --by stack: also the process and the thread. UNKNOWN is the number of\n"
     "sleeps whose waker is not recorded. irq_handler_*, irq_softirq_* and\n"
-    "timer_hrtimer_expire_* show whether an interrupt was the waker, or the thread on\n"
+    "timer_hrtimer_expire_* show whether the waker was an interrupt or the thread on\n"
     "its CPU; block_rq_complete shows the disk.\n"
 );
 
