@@ -73,6 +73,9 @@ pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
         AnalyzeCommand::Io(args) => tables::run(Subject::Io, &args.common, args.by, alerts),
         AnalyzeCommand::Locks(args) => tables::run(Subject::Locks, &args.common, args.by, alerts),
         AnalyzeCommand::Work(args) => tables::run(Subject::Work, &args.common, args.by, alerts),
+        AnalyzeCommand::Reclaim(args) => {
+            tables::run(Subject::Reclaim, &args.common, args.by, alerts)
+        }
     }
 }
 

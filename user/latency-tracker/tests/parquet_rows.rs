@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! `analyze --parquet` from outside: each row is one of the durations of `--json`, on real traces (lt-ctf's testdata) and
-//! on made-up ones of disk requests, locks and work items; and what a second run, an interruption and a wrong option leave.
+//! on made-up ones of disk requests, locks, work items and reclaim; and what a second run, an interruption and a wrong
+//! option leave.
 //! (host/fleet has the queries.)
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
@@ -158,7 +159,7 @@ fn sorted(rows: impl IntoIterator<Item = Vec<Value>>) -> Vec<String> {
     rows
 }
 
-const OPERATION: [&str; 19] = [
+const OPERATION: [&str; 20] = [
     "duration_ns",
     "start_ns",
     "end_ns",
@@ -178,6 +179,7 @@ const OPERATION: [&str; 19] = [
     "woken_by_tid",
     "function",
     "workqueue",
+    "reclaim",
 ];
 
 /// An operation of the JSON in the order of `OPERATION`, then the kind of a lock.
@@ -202,6 +204,7 @@ fn operation(case: &Value) -> Vec<Value> {
         "woken_by",
         "function",
         "workqueue",
+        "reclaim",
     ];
     let value = |name: &str| match name {
         "" => case["thread"]["tid"].clone(),
@@ -382,6 +385,23 @@ fn work_items_are_those_of_the_json() {
         })
     });
     assert_eq!(sorted(functions), sorted(expected));
+}
+
+#[test]
+fn reclaim_is_that_of_the_json() {
+    let dir = Dir(tempfile::tempdir().unwrap());
+    ctf::reclaims(&dir.path().join("trace"));
+    assert_eq!(compare(&dir, "reclaim", "trace", &[]), 3);
+    let rows = dir.rows("intervals");
+    let found = rows.iter();
+    let found = found.map(|row| columns(row, &["reclaim", "comm", "duration_ns"]));
+    let expected = [
+        ("direct", "server", 1000),
+        ("direct", "server", 1000),
+        ("kswapd", "kswapd0", 2000),
+    ];
+    let expected = expected.map(|(kind, comm, took)| vec![json!(kind), json!(comm), json!(took)]);
+    assert_eq!(sorted(found), sorted(expected));
 }
 
 #[test]

@@ -316,7 +316,7 @@ fn what_perf_recorded_is_read_too() {
     let is_recorded = |row: &Value| number(&row["process"]["tid"]) > 0;
     let rows = by_process["rows"].as_array().unwrap();
     assert!(rows.iter().all(is_recorded), "{rows:?}");
-    for analysis in ["wakeups", "cpu", "irq"] {
+    for analysis in ["wakeups", "sleeps", "cpu", "irq"] {
         let found = json(&dir, analysis, "perf", &[]);
         for table in found["tables"].as_array().unwrap() {
             assert!(number(&table["all"]["count"]) > 0, "{table}");
@@ -661,6 +661,7 @@ fn what_cannot_be_analyzed_is_said_in_one_line() {
             "lttng enable-event --kernel --syscall futex",
         ),
         ("work", "compact", "record with -e 'workqueue_*'"),
+        ("reclaim", "compact", "-e 'mm_vmscan_*reclaim_*'"),
         ("cpu", "nothing", "nothing: No such file"),
     ] {
         assert_eq!(wrong(analysis, trace, &[], expected).lines().count(), 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Tables of how long kernel operations took: wakeups, sleeps, time on CPUs, interrupts, system calls, disk requests,
-//! locks and work items.
+//! locks, work items and reclaim of memory.
 //!
 //! ```text
 //! Seen --ground.rs--> who runs where, gaps --a machine--> start and end of one operation --table.rs--> rows, worst cases
@@ -20,6 +20,7 @@ mod group;
 mod io;
 mod irq;
 mod locks;
+mod reclaim;
 mod requests;
 mod sleeps;
 mod step;
@@ -37,9 +38,10 @@ pub use self::group::{By, Case, Extra, Key, Kind, Object, TaskId, WokenBy};
 use self::io::Io;
 use self::irq::Irq;
 use self::locks::Locks;
+use self::reclaim::Reclaims;
 pub use self::sleeps::Recorded;
 use self::sleeps::Sleeps;
-pub use self::step::{Block, BlockStage, Operation, Seen, Step, Work, WorkStage};
+pub use self::step::{Block, BlockStage, Operation, Reclaim, Seen, Step, Work, WorkStage};
 pub use self::sums::{EXACT, Sums};
 use self::table::Why;
 pub use self::table::{Missed, Range, Row, Table};
@@ -70,6 +72,8 @@ pub enum Analysis {
     Locks,
     /// Work items.
     Work,
+    /// Reclaim and compaction of memory.
+    Reclaim,
 }
 
 /// State machine of an analysis. It sees each event before [`Ground`] applies it.
@@ -109,6 +113,7 @@ impl Builder {
             Analysis::Io => Box::new(Io::new(range, by)),
             Analysis::Locks => Box::new(Locks::new(range, by)),
             Analysis::Work => Box::new(Works::new(range, by)),
+            Analysis::Reclaim => Box::new(Reclaims::new(range, by)),
         };
         Self {
             ground: Ground::default(),

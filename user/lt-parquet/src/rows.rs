@@ -151,6 +151,8 @@ tables! {
         function: Text,
         /// Workqueue of the work item, if recorded.
         workqueue: Text,
+        /// Kind of reclaim: `direct`, `memcg`, `compaction`, `kswapd`.
+        reclaim: Text,
     }
 
     /// A step of a critical path, or a wait of a chain.

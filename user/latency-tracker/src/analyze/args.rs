@@ -11,8 +11,8 @@ use lt_proc::Nanos;
 use super::fold::Part;
 use super::parquet::ParquetArgs;
 use super::tables::args::{
-    self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, SleepsArgs, SyscallsArgs, WakeupsArgs,
-    WorkArgs,
+    self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, ReclaimArgs, SleepsArgs, SyscallsArgs,
+    WakeupsArgs, WorkArgs,
 };
 use crate::trace::{Mark, Point, When, event};
 
@@ -133,6 +133,9 @@ pub(crate) enum AnalyzeCommand {
     /// Shows how long work items waited and ran.
     #[command(after_help = of_tables::WORK)]
     Work(WorkArgs),
+    /// Shows how long memory was reclaimed and compacted, and by which processes.
+    #[command(after_help = of_tables::RECLAIM)]
+    Reclaim(ReclaimArgs),
 }
 
 #[derive(Debug, Args)]

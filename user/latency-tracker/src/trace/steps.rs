@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 use lt_ctf::{Class, FieldIndex, Reader, Scope};
-use lt_model::tables::{Block, BlockStage, Operation, Seen, Step, Work, WorkStage};
+use lt_model::tables::{Block, BlockStage, Operation, Reclaim, Seen, Step, Work, WorkStage};
 use lt_model::{Disk, Release, What};
 
 use super::beside::Beside;
@@ -40,6 +40,8 @@ enum Form {
     },
     Contended(FieldIndex, FieldIndex),
     Acquired(FieldIndex),
+    Reclaims(Reclaim),
+    Reclaimed(Reclaim),
     Disk(Named),
 }
 
@@ -134,6 +136,14 @@ fn form(class: &Class) -> Option<Form> {
         "contention_end" | "lock_contention_end" => {
             return Some(Form::Acquired(field("lock_addr")?));
         }
+        "mm_vmscan_direct_reclaim_begin" => return Some(Form::Reclaims(Reclaim::Direct)),
+        "mm_vmscan_direct_reclaim_end" => return Some(Form::Reclaimed(Reclaim::Direct)),
+        "mm_vmscan_memcg_reclaim_begin" => return Some(Form::Reclaims(Reclaim::Memcg)),
+        "mm_vmscan_memcg_reclaim_end" => return Some(Form::Reclaimed(Reclaim::Memcg)),
+        "mm_compaction_begin" => return Some(Form::Reclaims(Reclaim::Compaction)),
+        "mm_compaction_end" => return Some(Form::Reclaimed(Reclaim::Compaction)),
+        "mm_vmscan_kswapd_wake" => return Some(Form::Reclaims(Reclaim::Kswapd)),
+        "mm_vmscan_kswapd_sleep" => return Some(Form::Reclaimed(Reclaim::Kswapd)),
         "block_rq_insert" => BlockStage::Inserted,
         "block_rq_issue" => BlockStage::Issued,
         "block_rq_requeue" => BlockStage::Requeued,
@@ -318,6 +328,8 @@ impl Decoder {
             Form::Acquired(lock) => Step::Acquired {
                 lock: unsigned(*lock)?,
             },
+            Form::Reclaims(kind) => Step::Reclaims(*kind),
+            Form::Reclaimed(kind) => Step::Reclaimed(*kind),
             Form::Disk(..) => return None,
         })
     }

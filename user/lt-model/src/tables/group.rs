@@ -2,7 +2,7 @@
 
 //! Operations, and the groups in which they are counted.
 
-use super::step::Operation;
+use super::step::{Operation, Reclaim};
 use crate::context::{Disk, Vector};
 use crate::event::Priority;
 use crate::names::Name;
@@ -43,6 +43,8 @@ pub enum Kind {
     Queued,
     /// A work item, from start to end.
     Work,
+    /// Reclaim or compaction of memory.
+    Reclaim,
 }
 
 /// A grouping.
@@ -59,7 +61,7 @@ pub enum By {
     /// Priority of the thread.
     Priority,
     /// The object of the operation: interrupt line, vector, call, kind of lock, disk with operation, kind of sleep and
-    /// of waker, function of a work item.
+    /// of waker, function of a work item, kind of reclaim.
     Object,
     /// Disk.
     Device,
@@ -94,6 +96,8 @@ pub enum Object {
     Sleep(Sleep, WokenBy),
     /// The address of the function of a work item, and its workqueue, if recorded.
     Work(u64, Option<Name>),
+    /// A kind of reclaim.
+    Reclaim(Reclaim),
 }
 
 impl Object {

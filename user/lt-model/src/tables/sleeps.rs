@@ -153,6 +153,7 @@ impl Sleeps {
                 ..
             }) => What::WorkEnd,
             Step::Block(_) | Step::Work(_) => return,
+            Step::Reclaims(_) | Step::Reclaimed(_) => return,
             Step::Contended { .. } | Step::Acquired { .. } => return,
         };
         self.model.feed(&Event {

@@ -58,6 +58,10 @@ pub enum Step<'a> {
     },
     /// A step of a work item.
     Work(Work<'a>),
+    /// The current thread begins to reclaim or compact memory.
+    Reclaims(Reclaim),
+    /// The current thread ends its reclaim or compaction.
+    Reclaimed(Reclaim),
 }
 
 /// The operation of a disk request.
@@ -129,4 +133,17 @@ pub enum WorkStage {
     Started,
     /// `workqueue_execute_end`
     Ended,
+}
+
+/// A kind of reclaim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reclaim {
+    /// By a thread whose allocation finds no free memory: `mm_vmscan_direct_reclaim_begin` and `_end`.
+    Direct,
+    /// By a thread in a memory cgroup at its limit: `mm_vmscan_memcg_reclaim_begin` and `_end`.
+    Memcg,
+    /// Compaction of a zone, by any thread: `mm_compaction_begin` and `_end`.
+    Compaction,
+    /// In the background, by kswapd: `mm_vmscan_kswapd_wake`, which may be repeated, and `mm_vmscan_kswapd_sleep`.
+    Kswapd,
 }

@@ -6,6 +6,7 @@ mod any;
 mod io;
 mod irq;
 mod locks;
+mod reclaim;
 mod sched;
 mod sleeps;
 mod syscalls;
@@ -13,7 +14,7 @@ mod work;
 
 use lt_model::tables::{
     Analysis, Block, BlockStage, Builder, By, Case, Extra, Key, Kind, Missed, Object, Operation,
-    Range, Recorded, Row, Seen, Step, Table, Tables, WokenBy, Work, WorkStage,
+    Range, Reclaim, Recorded, Row, Seen, Step, Table, Tables, WokenBy, Work, WorkStage,
 };
 use lt_model::{Disk, Event, What};
 

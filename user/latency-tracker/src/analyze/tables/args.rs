@@ -33,9 +33,9 @@ histogram of each, and what was not measured. A click sorts the rows. The page\n
 needs no network.\n\
 \n\
 --folded prints `frame;frame;frame NANOSECONDS`: the table, the process, the\n\
-name of the thread, and the call, disk, lock or waker; for interrupts and work\n\
-items only the table and the line, softirq or function. The sums are those of\n\
-the tables.\n\
+name of the thread, and the call, disk, lock, waker or kind of reclaim; for\n\
+interrupts and work items only the table and the line, softirq or function. The\n\
+sums are those of the tables.\n\
 \n\
 --parquet writes every measured operation as a row, for SQL over the traces of\n\
 many hosts; --host names the host if the trace does not."
@@ -153,6 +153,21 @@ pub(crate) const WORK: &str = help!(
     "this boot; only perf records the workqueue. --tid is the worker's.\n"
 );
 
+pub(crate) const RECLAIM: &str = help!(
+    "  latency-tracker analyze reclaim /srv/slow/0001/trace\n"
+    "  latency-tracker analyze reclaim trace --by kind -i 1s\n"
+    "  latency-tracker analyze reclaim trace --by stack -n 20\n"
+    "  latency-tracker analyze reclaim trace --folded | flamegraph.pl\n"
+    "  latency-tracker analyze reclaim /srv/slow/0001/trace --parquet fleet\n"
+    "\n"
+    "Needs the starts and ends of any of mm_vmscan_direct_reclaim_*,\n"
+    "mm_vmscan_memcg_reclaim_*, mm_vmscan_kswapd_wake and _sleep, and of\n"
+    "mm_compaction_*, which only perf records; and which thread ran. A thread that\n"
+    "finds no free memory, or whose cgroup is at its limit (memcg), reclaims some\n"
+    "itself and is delayed meanwhile; kswapd reclaims in the background. --by stack:\n"
+    "process, thread and kind.\n"
+);
+
 /// A parser of `--by`.
 fn by(names: &'static [&'static str]) -> impl TypedValueParser<Value = By> {
     PossibleValuesParser::new(names).map(|name| match name.as_str() {
@@ -239,4 +254,5 @@ args! {
     IoArgs ["operation", "device", "thread", "process", "name"] "operation";
     LocksArgs ["kind", "lock", "thread", "process", "name"] "kind";
     WorkArgs ["function", "workqueue", "thread", "name", "cpu"] "function";
+    ReclaimArgs ["process", "thread", "name", "kind", "stack"] "process";
 }

@@ -119,6 +119,7 @@ fn object(report: &Report<'_>, object: Object) -> Map<String, Value> {
         }
         Object::Lock(kind, address) => return with_address("kind", kind, address),
         Object::Futex(op, address) => return with_address("operation", op, address),
+        Object::Reclaim(kind) => json!({"reclaim": view::reclaim(kind)}),
         Object::Work(function, queue) => json!({
             "function": format!("{function:#x}"),
             "name": report.found.functions.get(&function),

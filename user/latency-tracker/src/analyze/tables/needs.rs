@@ -18,6 +18,7 @@ pub(crate) enum Subject {
     Io,
     Locks,
     Work,
+    Reclaim,
 }
 
 const SWITCH: Need = Need::Event(&["sched_switch"]);
@@ -51,6 +52,14 @@ const ACQUIRED: Need = Need::Event(&["contention_end", "lock_contention_end"]);
 const QUEUED: Need = Need::Event(&["workqueue_queue_work"]);
 const STARTED: Need = Need::Event(&["workqueue_execute_start"]);
 const ENDED: Need = Need::Event(&["workqueue_execute_end"]);
+const DIRECT: Need = Need::Event(&["mm_vmscan_direct_reclaim_begin"]);
+const DIRECT_END: Need = Need::Event(&["mm_vmscan_direct_reclaim_end"]);
+const MEMCG: Need = Need::Event(&["mm_vmscan_memcg_reclaim_begin"]);
+const MEMCG_END: Need = Need::Event(&["mm_vmscan_memcg_reclaim_end"]);
+const COMPACTION: Need = Need::Event(&["mm_compaction_begin"]);
+const COMPACTION_END: Need = Need::Event(&["mm_compaction_end"]);
+const KSWAPD: Need = Need::Event(&["mm_vmscan_kswapd_wake"]);
+const KSWAPD_END: Need = Need::Event(&["mm_vmscan_kswapd_sleep"]);
 
 impl Subject {
     /// The name of the subcommand.
@@ -64,6 +73,7 @@ impl Subject {
             Self::Io => "io",
             Self::Locks => "locks",
             Self::Work => "work",
+            Self::Reclaim => "reclaim",
         }
     }
 
@@ -78,6 +88,7 @@ impl Subject {
             Self::Io => &[INSERT, ISSUE, COMPLETE],
             Self::Locks => &[SWITCH, Need::Futex, Need::Returns, CONTENDED, ACQUIRED],
             Self::Work => &[SWITCH, QUEUED, STARTED, ENDED],
+            Self::Reclaim => &[SWITCH, DIRECT, MEMCG, COMPACTION, KSWAPD],
         }
     }
 
@@ -252,6 +263,41 @@ impl Subject {
                 thread()?;
                 Analysis::Work
             }
+            Self::Reclaim => {
+                let kinds = [
+                    (
+                        [DIRECT, DIRECT_END],
+                        "no events mm_vmscan_direct_reclaim_begin and _end: no direct reclaim; record with -e \
+                         'mm_vmscan_direct_reclaim_*'",
+                    ),
+                    (
+                        [MEMCG, MEMCG_END],
+                        "no events mm_vmscan_memcg_reclaim_begin and _end: no reclaim of memory cgroups; record with -e \
+                         'mm_vmscan_memcg_reclaim_*'",
+                    ),
+                    (
+                        [KSWAPD, KSWAPD_END],
+                        "no events mm_vmscan_kswapd_wake and _sleep: no kswapd; record with -e 'mm_vmscan_kswapd_*'",
+                    ),
+                    (
+                        [COMPACTION, COMPACTION_END],
+                        "no events mm_compaction_begin and _end, which LTTng does not have: no compaction; record with \
+                         perf record -e compaction:mm_compaction_begin -e compaction:mm_compaction_end",
+                    ),
+                ];
+                let lacks = kinds
+                    .iter()
+                    .filter(|(needs, _)| !needs.iter().all(|need| has(*need)));
+                hints.extend(lacks.map(|(_, hint)| *hint));
+                if hints.len() == kinds.len() {
+                    bail!(
+                        "no events of reclaim or compaction; record with -e 'mm_vmscan_*reclaim_*' -e \
+                         'mm_vmscan_kswapd_*'"
+                    );
+                }
+                thread()?;
+                Analysis::Reclaim
+            }
         };
         Ok((analysis, hints))
     }
@@ -310,6 +356,13 @@ mod tests {
                 .contains("-e sched_switch")
         );
         assert_eq!(error(Subject::Work, &[STARTED, ENDED, SWITCH]), None);
+        assert!(
+            error(Subject::Reclaim, &[DIRECT, MEMCG_END])
+                .unwrap()
+                .contains("-e 'mm_vmscan_*reclaim_*'")
+        );
+        let kswapd = [KSWAPD, KSWAPD_END, SWITCH];
+        assert_eq!(error(Subject::Reclaim, &kswapd), None);
         let locks = [CONTENDED, ACQUIRED, Need::Thread];
         assert_eq!(error(Subject::Locks, &locks), None);
         assert!(
@@ -347,6 +400,14 @@ mod tests {
             hints[0].contains("no interrupt handlers") && hints[1].contains("irq_softirq_raise")
         );
         assert_eq!(Subject::Irq.without(&has), [Kind::Handler, Kind::Raise]);
+        let has = |need: Need| [SWITCH, DIRECT, DIRECT_END].contains(&need);
+        let (_, hints) = Subject::Reclaim.analysis(&has).unwrap();
+        let is_of = |(hint, of): (&&str, &str)| hint.contains(of);
+        let of = ["of memory cgroups", "no kswapd", "perf record"];
+        assert!(
+            hints.len() == 3 && hints.iter().zip(of).all(is_of),
+            "{hints:?}"
+        );
         for (there, hint, kind) in [
             ([CONTENDED, ACQUIRED], "no calls of futex: ", Kind::Futex),
             (

@@ -135,6 +135,7 @@ impl Operations {
             Some(Object::Futex(operation, lock)) => {
                 (row.operation, row.lock) = (Some(operation.into()), address(lock));
             }
+            Some(Object::Reclaim(kind)) => row.reclaim = Some(view::reclaim(kind).into()),
             Some(Object::Work(function, queue)) => {
                 row.function = Some(format!("{function:#x}"));
                 row.name = self.functions.get(&function).cloned();

@@ -26,6 +26,7 @@ pub(super) fn title(kind: Kind) -> &'static str {
         Kind::Futex => "Calls of futex",
         Kind::Queued => "Work items, from queueing to start",
         Kind::Work => "Work items, from start to end",
+        Kind::Reclaim => "Reclaim and compaction of memory",
     }
 }
 

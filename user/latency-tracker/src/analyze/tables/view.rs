@@ -3,7 +3,9 @@
 //! The rows of tables in the order in which they are shown, with the names of their groups.
 
 use lt_common::out;
-use lt_model::tables::{By, Case, Extra, Key, Kind, Object, Operation, Row, Table, TaskId, WokenBy};
+use lt_model::tables::{
+    By, Case, Extra, Key, Kind, Object, Operation, Reclaim, Row, Table, TaskId, WokenBy,
+};
 use lt_model::{Disk, Sleep};
 
 use super::args::TableArgs;
@@ -47,6 +49,16 @@ pub(super) fn state(sleep: Sleep) -> &'static str {
         Sleep::Stopped => "T",
         Sleep::Traced => "t",
         Sleep::Other => "other",
+    }
+}
+
+/// The name of a kind of reclaim.
+pub(super) fn reclaim(kind: Reclaim) -> &'static str {
+    match kind {
+        Reclaim::Direct => "direct",
+        Reclaim::Memcg => "memcg",
+        Reclaim::Compaction => "compaction",
+        Reclaim::Kswapd => "kswapd",
     }
 }
 
@@ -97,6 +109,7 @@ pub(super) fn name(kind: Kind) -> &'static str {
         Kind::Futex => "futex",
         Kind::Queued => "queued",
         Kind::Work => "work",
+        Kind::Reclaim => "reclaim",
     }
 }
 
@@ -118,7 +131,7 @@ pub(super) fn grouping(table: &Table) -> &'static str {
         (By::Object, Kind::Handler) => "line",
         (By::Object, Kind::Softirq | Kind::Raise) => "vector",
         (By::Object, Kind::Queue | Kind::Device) => "operation",
-        (By::Object, Kind::Contention | Kind::Sleep) => "kind",
+        (By::Object, Kind::Contention | Kind::Sleep | Kind::Reclaim) => "kind",
         (By::Object, Kind::Queued | Kind::Work) => "function",
         (By::Object, _) => "call",
     }
@@ -184,6 +197,7 @@ impl<'a> Report<'a> {
             Object::Disk(disk, op) => format!("{} {}", self.disk(disk), operation(op)),
             Object::Lock(kind, address) => at(kind, address),
             Object::Futex(op, address) => at(&format!("futex {op}"), address),
+            Object::Reclaim(kind) => reclaim(kind).into(),
             Object::Work(function, None) => self.function(function),
             Object::Work(function, Some(queue)) => {
                 format!("{} of {}", self.function(function), text(queue))

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ALL: [Analysis; 8] = [
+const ALL: [Analysis; 9] = [
     WAKEUPS,
     SLEEPS,
     Analysis::Cpu,
@@ -15,6 +15,7 @@ const ALL: [Analysis; 8] = [
     Analysis::Io,
     Analysis::Locks,
     Analysis::Work,
+    Analysis::Reclaim,
 ];
 
 /// An event, with few different CPUs, threads and objects; `n` selects its kind.
@@ -79,6 +80,14 @@ fn some(time: u64, cpu: u32, n: u32, tid: i32, more: u32) -> Seen<'static> {
             };
             seen(time, cpu, Step::Work(work))
         }
+        35..39 => {
+            let kinds = [Reclaim::Direct, Reclaim::Kswapd];
+            let kind = kinds[more as usize % kinds.len()];
+            match n % 2 {
+                0 => seen(time, cpu, Step::Reclaims(kind)),
+                _ => seen(time, cpu, Step::Reclaimed(kind)),
+            }
+        }
         _ => {
             use BlockStage::{Completed, Inserted, Issued, Merged, Requeued};
             let stages = [
@@ -98,7 +107,7 @@ fn some(time: u64, cpu: u32, n: u32, tid: i32, more: u32) -> Seen<'static> {
 }
 
 fn events() -> impl Strategy<Value = Vec<Seen<'static>>> {
-    let one = (0..3u64, 0..3u32, 0..45u32, 0..5i32, 0..8u32);
+    let one = (0..3u64, 0..3u32, 0..49u32, 0..5i32, 0..8u32);
     prop::collection::vec(one, 0..300).prop_map(|all| {
         let mut time = 0;
         let each = all.into_iter().map(|(later, cpu, n, tid, more)| {
@@ -199,7 +208,7 @@ proptest! {
             Step::Known(What::Lost { until }) => Some((seen.time, until)),
             _ => None,
         }).collect();
-        for analysis in [WAKEUPS, SLEEPS, Analysis::Syscalls, Analysis::Io, Analysis::Locks, Analysis::Work] {
+        for analysis in [WAKEUPS, SLEEPS, Analysis::Syscalls, Analysis::Io, Analysis::Locks, Analysis::Work, Analysis::Reclaim] {
             for table in tables(analysis, &all) {
                 for case in &table.worst {
                     let hidden = gaps.iter().any(|(from, until)| *from < case.end && *until > case.begin);
