@@ -36,6 +36,8 @@ pub struct Recorded {
     pub softirqs: bool,
     /// Starts and ends of functions of hrtimers, or of the local timer's interrupt.
     pub timers: bool,
+    /// Starts and ends of interrupts that CPUs send, or the architecture has no events of them.
+    pub ipis: bool,
     /// `timer_expire_entry`.
     pub wheel: bool,
     /// All system calls.
@@ -48,7 +50,7 @@ impl Recorded {
     /// Whether the events show that a thread was not interrupted.
     #[must_use]
     pub fn has_interrupts(&self) -> bool {
-        self.handlers && self.softirqs && self.timers
+        self.handlers && self.softirqs && self.timers && self.ipis
     }
 }
 

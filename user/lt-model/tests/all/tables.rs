@@ -26,6 +26,7 @@ const SLEEPS: Analysis = Analysis::Sleeps(Recorded {
     handlers: true,
     softirqs: true,
     timers: true,
+    ipis: true,
     wheel: true,
     calls: false,
     vectors: false,

@@ -71,9 +71,9 @@ pub(crate) const SLEEPS: &str = help!(
     "--by state: S, D, I, T or t, as in ps. --by waker: the thread, interrupt,\n"
     "softirq, timer or disk that woke the thread. --by kind: the state and the kind\n"
     "of waker; --by stack: also the process and the thread. UNKNOWN is the number of\n"
-    "sleeps whose waker is not recorded. irq_handler_*, irq_softirq_* and\n"
-    "timer_hrtimer_expire_* show whether the waker was an interrupt or the thread on\n"
-    "its CPU; block_rq_complete shows the disk.\n"
+    "sleeps whose waker is not recorded. irq_handler_*, irq_softirq_*,\n"
+    "timer_hrtimer_expire_* and x86_irq_vectors_* show whether the waker was an\n"
+    "interrupt or the thread on its CPU; block_rq_complete shows the disk.\n"
 );
 
 pub(crate) const CPU: &str = help!(

@@ -44,6 +44,8 @@ const TIMER_END: Need = Need::Event(&[
 const WHEEL: Need = Need::Event(&["timer_expire_entry"]);
 /// The interrupt that a CPU sends to itself; a trace that has it has all interrupts that come from no device.
 const IRQ_WORK: Need = Need::Event(&["x86_irq_vectors_irq_work_entry", "irq_work_entry"]);
+/// On other architectures, interrupts that come from no device have handlers.
+const HAS_VECTORS: bool = cfg!(target_arch = "x86_64");
 const INSERT: Need = Need::Event(&["block_rq_insert"]);
 const ISSUE: Need = Need::Event(&["block_rq_issue"]);
 const COMPLETE: Need = Need::Event(&["block_rq_complete"]);
@@ -154,20 +156,30 @@ impl Subject {
                     return Ok((Analysis::Wakeups { wakings }, hints));
                 }
                 let always = |needs: &[Need]| needs.iter().all(|need| has(need.always()));
+                let vectors = always(&[IRQ_WORK]);
                 let recorded = Recorded {
                     wakings,
                     handlers: always(&[HANDLER, HANDLED]),
                     softirqs: always(&[SOFTIRQ, SOFTIRQ_END]),
                     timers: always(&[TIMER, TIMER_END]),
+                    ipis: vectors || !HAS_VECTORS,
                     wheel: always(&[WHEEL]),
                     calls: has(Need::AllCalls),
-                    vectors: has(IRQ_WORK),
+                    vectors,
                 };
                 if !recorded.has_interrupts() {
-                    hints.push(
-                        "irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* are not all in this trace: a waker is \
-                         the named thread, or an interrupt of it; record with -e 'irq_*' -e 'timer_hrtimer_expire_*'",
-                    );
+                    hints.push(match HAS_VECTORS {
+                        true => {
+                            "irq_handler_*, irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* are not all in \
+                             this trace: a waker is the named thread, or an interrupt of it; record with -e 'irq_*' -e \
+                             'timer_hrtimer_expire_*' -e 'x86_irq_vectors_*'"
+                        }
+                        false => {
+                            "irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* are not all in this trace: a waker \
+                             is the named thread, or an interrupt of it; record with -e 'irq_*' -e \
+                             'timer_hrtimer_expire_*'"
+                        }
+                    });
                 }
                 Analysis::Sleeps(recorded)
             }
@@ -374,8 +386,9 @@ mod tests {
 
     #[test]
     fn a_thread_is_the_waker_only_if_interrupts_are_recorded() {
-        let irqs = [HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, TIMER, TIMER_END];
-        for lacks in [None].into_iter().chain(irqs.map(Some)) {
+        let mut irqs = vec![HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, TIMER, TIMER_END];
+        irqs.extend(HAS_VECTORS.then_some(IRQ_WORK));
+        for lacks in std::iter::once(None).chain(irqs.iter().copied().map(Some)) {
             let has = |need: Need| {
                 let is = |of: &Need| of.always() == need;
                 let is_left = irqs.iter().any(is) && !lacks.as_ref().is_some_and(is);

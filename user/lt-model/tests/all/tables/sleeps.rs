@@ -12,6 +12,7 @@ const ONLY_THREADS: Analysis = Analysis::Sleeps(Recorded {
     handlers: false,
     softirqs: false,
     timers: false,
+    ipis: false,
     wheel: false,
     calls: false,
     vectors: false,
