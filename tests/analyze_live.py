@@ -99,7 +99,7 @@ def main(born, last, line, device):
     compare("wakeups", recorded(table_of("wakeups", "wakeup"), of_thread), alerts("wakeups", of_alert), 300)
 
     live = alerts("preempted", of_alert)
-    compare("preempted", recorded(table_of("cpu", "preempted"), of_thread), live, 10)
+    compare("preempted", recorded(table_of("cpu", "preempted"), of_thread), live, 1)
 
     trace = recorded(table_of("syscalls", "call"), of_thread, lambda case: case.get("call", ""))
     pairs = compare("calls", trace, alerts("calls", of_alert, lambda fields: int(fields["number"])), 1500)

@@ -45,7 +45,7 @@ trackers() {
 		instance=lt_${line%% *}
 		echo "count $name $(stat "$instance" ended) $(stat "$instance" full)" >>/tmp/runs
 		[ ! -e "$LT/$instance/labels" ] || awk '
-			/^label / {
+			/^label stack="/ {
 				stack = $0; sub(/^label stack="/, "", stack); sub(/".*/, "", stack)
 				sub(/.* count=/, ""); functions += $1 * split(stack, list, ","); stacks += $1
 			}

@@ -24,7 +24,7 @@ PARTS = {
     "engine": ("instructions", "instructions an operation, its loop included"),
     "bpf": ("instructions", "instructions of the same by BPF, hash map, jitted"),
     "hackbench": ("million instructions", "million instructions of hackbench while the scheduler is watched"),
-    "chains": ("million instructions", "million instructions of loads while each path to a task is followed"),
+    "chains": ("million instructions", "million instructions of loads while each wake chain is followed"),
     "trace": ("nanoseconds", "nanoseconds for an event: processor time, then elapsed; `live` streams"),
     "analyze": ("nanoseconds", "nanoseconds of `analyze` for a byte of a trace; `live` MB of trace"),
     "scaling": ("instructions", "instructions of `analyze` for an event; lines through traces of 1 to 8 s"),
@@ -32,7 +32,7 @@ PARTS = {
     "native": ("nanoseconds", "nanoseconds of a pair natively, and ratios by rounds"),
 }
 
-# what runs while paths are followed
+# what runs while wake chains are followed
 LOADS = ("hackbench", "iperf3", "fio")
 
 # prefix of rows: the analyses besides `path`; of a recorded trace, and of the trace of load.py, which has no events of
@@ -139,8 +139,9 @@ ROWS = {
     ("hackbench", "depth_by_stack"): ("depth of a stack", None),
     **{("chains", f"{load}_{name}"): (f"{load}: {title}", None)
        for load in LOADS for name, title in (("none", "no tracer"), ("ours", "tree"), ("bpf", "BPF"))},
-    **{("chains", f"{what}_{load}_{name}"): (f"{what}: {load}, {title}", None)
-       for what in ("paths", "lost") for load in LOADS for name, title in (("ours", "tree"), ("bpf", "BPF"))},
+    **{("chains", f"{what}_{load}_{name}"): (f"{words}: {load}, {title}", None)
+       for what, words in (("paths", "wake chains"), ("lost", "lost"))
+       for load in LOADS for name, title in (("ours", "tree"), ("bpf", "BPF"))},
     **{("chains", f"{which}ours_to_bpf_{load}"): (what.format(load), goal)
        for load in LOADS
        for which, what, goal in (("", "{}: added by tree / BPF", 0.5), ("from_", "  between", None),
@@ -248,9 +249,6 @@ RATIOS = [
     *(("engine", f"full_more_{cpus}", "instructions", f"exhausted more than not, {cpus} CPUs", 100,
        lambda value, cpus=cpus: value("engine", f"full_{cpus}") - value("engine", f"begin_{cpus}"))
       for cpus in (2, 16)),
-    *(("engine", f"more_by_{name}", "instructions", f"by=: an end more, {title}", 40,
-       lambda value, name=name: value("engine", f"pair_by_{name}") - value("engine", "pair", min))
-      for name, title in (("word", "a label of one word"), ("name", "the name of a task"))),
     # sched_switch is not exported: its probes are called in a loop, whose cost is not theirs
     *(("engine", f"alone_{name}", "instructions", f"{name} probe of a switch, alone", 80,
        lambda value, name=name: value("engine", f"switch_{name}") - value("engine", "no_switch"))

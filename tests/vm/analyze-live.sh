@@ -51,6 +51,7 @@ load() {
 	reads slow 20
 	writes slow 20
 	waits crowd 4 60
+	waits preempt 1 5
 	python3 /lt/tests/calls.py many 20 20
 	hackbench -g 1 -f 4 -l 20 >/dev/null
 }

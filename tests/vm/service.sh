@@ -13,7 +13,8 @@
 # unit of the instances.
 # Only members of the group latency-tracker can read the alerts. `systemctl stop` leaves nothing
 # behind, also while a recorder destroys its session. The exporter, which has no privileges, shows
-# the kernel's numbers. systemd rates the units as hardened.
+# the kernel's numbers, and names the capture of a bucket, from an index that only the group can
+# read. systemd rates the units as hardened.
 # kernels: stock
 # cpus: 2
 # icount: 1
@@ -227,6 +228,27 @@ done
 case $(property StatusText) in captures\ 1\ *) ;; *) fail "status: $(property StatusText)" ;; esac
 said $RECORDER "saved as $CAPTURES/0001" || fail "the journal does not have what it prints"
 ! said $RECORDER "$(sed -n 1p $CAPTURES/0001/explanation.txt)" || fail "the journal has the explanation"
+
+echo "== exemplars"
+INDEX=/run/latency-tracker/shared/captures
+wait_until 60 test -s $INDEX
+assert_eq "$(busybox stat -c '%a %u %g' $INDEX)" "640 0 $group" "mode, owner and group of the index"
+refused "another user" setpriv --reuid 65534 --regid 65534 --clear-groups cat $INDEX
+refused "a member, the captures" setpriv --reuid 65534 --regid 65534 --groups "$group" ls $CAPTURES
+systemctl start latency-tracker-export
+python3 - <<-'END'
+	import re, urllib.request
+	accept = {"Accept": "application/openmetrics-text"}
+	request = urllib.request.Request("http://127.0.0.1:9817/metrics", headers=accept)
+	with urllib.request.urlopen(request, timeout=60) as answer:
+	    page = answer.read().decode()
+	bucket = r'latency_tracker_delay_seconds_bucket\{le="(.*)",name="slow",tracker="block"\} \d+'
+	found = re.findall(bucket + r' # \{capture="(.*)"\} (\S+) \d+$', page, re.M)
+	assert {capture for _, capture, _ in found} == {"0001"}, page
+	assert all(0.02 <= float(delay) <= float(bound) for bound, _, delay in found), found
+END
+! said latency-tracker-export 'no exemplars' || fail "the exporter has no exemplars"
+systemctl stop latency-tracker-export
 
 echo "== a recorder that hangs"
 printf '[Service]\nRestartSec=1s\nWatchdogSec=20s\n' >/etc/systemd/system/latency-tracker-record@.service.d/test.conf

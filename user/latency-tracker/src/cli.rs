@@ -217,8 +217,8 @@ Each counter of `latency-tracker list NAME` is latency_tracker_COUNTER_total,\n\
 with name and tracker as labels; delays are the histogram\n\
 latency_tracker_delay_seconds. The page is OpenMetrics text for clients that\n\
 accept it, otherwise the older text. The command changes nothing. Members of\n\
-the group that may read /proc/latency_tracker can run it; exemplars need\n\
-permission to read the captures.\n\n\
+the group that may read /proc/latency_tracker can run it; exemplars from a\n\
+directory other than the default need permission to read the captures.\n\n\
 OTLP messages that the collector cannot take yet wait in a queue of 4 MiB; when\n\
 it is full, the oldest are dropped and counted in\n\
 latency_tracker_export_dropped_total.")]

@@ -11,6 +11,8 @@
 //!
 //! The instance is created first, because the kernel then validates its parameters: after a typo, nothing is started.
 //! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new one.
+//! A capture in the default directory is also listed for `export`, which may not read it (see [`index`]).
+//!
 //! A failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
 //!
 //! Each resource that is set up is a value whose drop releases it, in reverse order, on every exit path. A killed run
@@ -20,6 +22,7 @@ mod args;
 mod estimate;
 pub(crate) mod evidence;
 pub(crate) mod flight;
+mod index;
 mod instance;
 pub(crate) mod leftovers;
 mod policy;
@@ -44,6 +47,8 @@ pub(crate) use self::args::RecordArgs;
 use self::estimate::Estimate;
 use self::evidence::Collector;
 use self::flight::Flight;
+pub(crate) use self::index::INDEX;
+use self::index::Index;
 use self::instance::Armed;
 use self::leftovers::Note;
 use self::policy::{History, Skip};
@@ -124,9 +129,12 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         captures: &captures,
         armed: &armed,
     };
+    let is_default = args.captures() == Path::new(CAPTURES);
+    let alerts = root.path().join(args.name()).join("alerts");
     let machine = Machine {
         flight,
         evidence,
+        index: is_default.then(|| Index::new(alerts)),
         left: &mut left,
         failure: String::new(),
     };
@@ -194,6 +202,8 @@ struct Recorder<'a> {
 struct Machine<'a> {
     flight: Flight,
     evidence: Collector,
+    /// `None` if the captures go to another directory than the default one.
+    index: Option<Index>,
     left: &'a mut Note,
     /// The last failure to restart the flight recorder, to report each failure once.
     failure: String,
@@ -303,15 +313,20 @@ impl Recorder<'_> {
         // In a separate thread, at ordinary priority: there may be many cgroups.
         let _ = std::thread::scope(|scope| scope.spawn(|| machine.evidence.rearm()).join());
         match kept {
-            Kept::Capture(_) => {
+            Kept::Capture(path) => {
                 history.captured(Instant::now());
                 // Checked here, because the snapshot of a stopped recorder does not fail.
                 self.look(machine);
                 self.forget_old();
+                self.list(&path, machine);
                 self.say_state(history)?;
             }
-            Kept::Alerts(_) => {
+            Kept::Alerts(path) => {
                 history.failed(Instant::now());
+                self.forget_old();
+                if let Some(path) = path {
+                    self.list(&path, machine);
+                }
                 self.say_state(history)?;
             }
             Kept::Nothing => {
@@ -592,21 +607,33 @@ impl Recorder<'_> {
         self.captures.make_room(budget, rotate, removed)
     }
 
-    /// Removes captures that exceed the age limit.
+    /// Removes captures that exceed the age limit, and then those that exceed the number to keep.
     fn forget_old(&self) {
-        let Some(age) = self.args.keep_for else {
-            return;
-        };
-        let removed = self
-            .captures
-            .alone()
-            .and_then(|_alone| self.captures.remove_older(age.into()));
-        match removed {
+        if let Some(age) = self.args.keep_for {
+            let why = format!("older than {age}");
+            self.forget(&why, |captures| captures.remove_older(age.into()));
+        }
+        if let Some(keep) = self.args.keep {
+            let why = format!("to keep the newest {keep}");
+            self.forget(&why, |captures| captures.remove_excess(keep));
+        }
+    }
+
+    /// Lists a capture for `export`.
+    fn list(&self, saved: &Path, machine: &mut Machine<'_>) {
+        if let Some(index) = &mut machine.index {
+            index.add(self.captures, saved);
+        }
+    }
+
+    fn forget(&self, why: &str, remove: impl FnOnce(&Captures) -> Result<Vec<PathBuf>>) {
+        let alone = self.captures.alone();
+        match alone.and_then(|_alone| remove(self.captures)) {
             Ok(removed) if removed.is_empty() => {}
-            Ok(removed) => note(&format!(
-                "removed {}, older than {age}",
-                out::plural(removed.len(), "capture")
-            )),
+            Ok(removed) => {
+                let removed = out::plural(removed.len(), "capture");
+                note(&format!("removed {removed}, {why}"));
+            }
             Err(error) => note(&format!("old captures not removed: {error:#}")),
         }
     }

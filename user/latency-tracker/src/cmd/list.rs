@@ -142,7 +142,7 @@ fn one(root: &ProcRoot, name: &str, json: bool) -> Result<Outcome> {
         let (about, remedy) = (group::about_missing(number), group::remedy(&instance));
         format!("Note: {about}. {remedy}.")
     });
-    let unseen = unseen(&instance, &stats).map(|unseen| format!("Note: {unseen}."));
+    let unseen = unseen(&instance, &stats, info).map(|unseen| format!("Note: {unseen}."));
     for about in missing.into_iter().chain(unseen) {
         for line in out::wrap(&about, 2) {
             out::line(&line)?;
@@ -215,6 +215,13 @@ fn show(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> 
                 "  {} {why}",
                 out::paint(Colour::Yellow, "not on this kernel:")
             ))?;
+        }
+        if let Some(lacks) = &tracker.lacks {
+            let label = out::paint(Colour::Yellow, "not on this architecture:");
+            out::line(&format!("  {label}"))?;
+            for line in out::wrap(lacks, 6) {
+                out::line(&line)?;
+            }
         }
         for param in &tracker.params {
             for line in describe(param) {

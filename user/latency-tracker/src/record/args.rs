@@ -20,7 +20,7 @@ use crate::carried;
 use crate::completion;
 
 /// Options that make sense only for alerts of an instance.
-const ALERTS_ONLY: [&str; 13] = [
+const ALERTS_ONLY: [&str; 14] = [
     "name",
     "max_captures",
     "post_trigger",
@@ -29,6 +29,7 @@ const ALERTS_ONLY: [&str; 13] = [
     "max_per_day",
     "disk_budget",
     "rotate",
+    "keep",
     "keep_for",
     "no_default_events",
     "lean",
@@ -101,6 +102,9 @@ pub(crate) struct RecordArgs {
     /// Remove the oldest capture when the budget is used up, instead of ending.
     #[arg(long)]
     pub(crate) rotate: bool,
+    /// Whenever a capture is saved, remove all but the newest N in the directory.
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) keep: Option<usize>,
     /// Whenever a capture is saved, remove captures older than this (30d).
     #[arg(long, value_name = "DURATION", value_parser = some_time)]
     pub(crate) keep_for: Option<Nanos>,
@@ -264,6 +268,7 @@ mod tests {
             }
         );
         assert_eq!(args.cooldown, Nanos(1_000_000_000));
+        assert_eq!((args.keep, args.keep_for), (None, None));
         assert_eq!(
             args.events("block").len(),
             default_events("block", false).len()
@@ -312,6 +317,7 @@ mod tests {
             &["--events-for", "cpu", "slow"][..],
             &["--events-for", "nothing"],
             &["--events-for", "cpu", "--rotate"],
+            &["--events-for", "cpu", "--keep", "5"],
             &["-d", "1s"],
         ] {
             assert!(parse(bad).is_err(), "{bad:?}");
@@ -330,6 +336,7 @@ mod tests {
             ["--subbuf-size", "1K"],
             ["--num-subbuf", "3"],
             ["-n", "0"],
+            ["--keep", "0"],
             ["--disk-budget", "0"],
             ["--disk-budget", "0G"],
             ["--duration", "0"],

@@ -17,15 +17,25 @@ pub enum Analysis {
     Path,
     Delays,
     Wakeups,
+    Sleeps,
     Cpu,
     Irq,
     Syscalls,
     Io,
     Locks,
+    Work,
+    Reclaim,
 }
 
 /// Contention for kernel locks. LTTng has no probe for it today; perf records it.
 const OF_LOCKS: [&str; 2] = ["lock_contention_begin", "lock_contention_end"];
+/// Reclaim of memory, and the processes of new threads. LTTng has no probe for the start and the end of a compaction.
+const OF_RECLAIM: [&str; 4] = [
+    "mm_vmscan_direct_reclaim_*",
+    "mm_vmscan_memcg_reclaim_*",
+    "mm_vmscan_kswapd_*",
+    "sched_process_fork",
+];
 /// System calls that wait for a user-space lock.
 const OF_FUTEXES: &str = "futex,futex_wait,futex_waitv";
 /// Names of the threads that existed before the trace, of disks, and of interrupt lines. LTTng writes these events once,
@@ -57,10 +67,13 @@ impl Analysis {
             Self::Wakeups | Self::Cpu => {
                 &[&OF_THREADS, &["sched_migrate_task", "sched_process_exit"]]
             }
+            Self::Sleeps => &[&OF_THREADS, &OF_INTERRUPTS, &["block_rq_complete"]],
             Self::Irq => &[&["irq_handler_*", "irq_softirq_*"]],
             Self::Syscalls => &[],
             Self::Io => &[&OF_REQUESTS],
             Self::Locks => &[&OF_LOCKS],
+            Self::Work => &[&["workqueue_*"]],
+            Self::Reclaim => &[&OF_RECLAIM],
         };
         // `sched_switch` names the thread that was interrupted, or made the system call.
         let names = ["sched_switch"].into_iter().chain(OF_NAMES);
@@ -79,7 +92,8 @@ impl Analysis {
         match self {
             Self::Path | Self::Delays | Self::Syscalls => Some("*"),
             Self::Locks => Some(OF_FUTEXES),
-            Self::Wakeups | Self::Cpu | Self::Irq | Self::Io => None,
+            Self::Wakeups | Self::Sleeps | Self::Cpu | Self::Irq => None,
+            Self::Io | Self::Work | Self::Reclaim => None,
         }
     }
 
