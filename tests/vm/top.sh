@@ -3,7 +3,8 @@
 #
 # `latency-tracker top` shows the module's counts. `--once` prints the values of `hist` and of the counters. The
 # intervals of a run add up to them, to the last operation, while instances are created and removed and another reader
-# of `wakeup` gets every alert. `--by` groups these alerts. On a terminal, it exits when the module is unloaded, and restores the terminal.
+# of `wakeup` gets every alert. `--by` groups these alerts. On a terminal, it exits when the module is unloaded, and
+# restores the terminal.
 # kernels: stock
 # long: rt
 # cpus: 2

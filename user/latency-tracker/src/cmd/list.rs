@@ -191,7 +191,7 @@ fn counter(key: &str, n: u64) -> Vec<String> {
     vec![format!("  {key}"), value, text.to_string()]
 }
 
-/// Shows all trackers; or only the tracker with this name, with examples.
+/// Shows all trackers, or only the one with this name, with examples.
 fn show(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> {
     let names = || all.iter().map(|t| t.name.as_str());
     if let Some(name) = name.filter(|name| names().all(|n| n != *name)) {
@@ -237,7 +237,7 @@ fn show(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> 
     Ok(Outcome::Fine)
 }
 
-/// Returns commands that start an instance of a tracker, under a heading; those too long for a line have several.
+/// Returns commands that start an instance of a tracker, under a heading. A long command goes on in the next line.
 fn examples(tracker: &str) -> Vec<String> {
     const GOES_ON: &str = " \\\n";
     let command = |line: &String| {

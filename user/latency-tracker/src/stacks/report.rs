@@ -279,7 +279,7 @@ pub(super) fn missing(source: &Source, sums: &Sums) -> Vec<(String, u64, String)
             "unnamed",
             count(Group::is_unnamed),
             "operations with functions of a program that are known by their place only: its process had exited when the \
-             alert was read, or no symbol table has them",
+             alert was read, no symbol table has them, or the file has no names (--alerts)",
         ),
         (
             "several",
