@@ -158,6 +158,9 @@ impl Text for TrackersFile {
                 };
                 seq_print!(out, "  unavailable: {why} {name}\n");
             }
+            if let Some(lacks) = kind.lacks {
+                seq_print!(out, "  lacks: {lacks}\n");
+            }
             for param in kind.params {
                 seq_print!(
                     out,

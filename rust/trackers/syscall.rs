@@ -45,6 +45,7 @@ use crate::{
             names::{Call, CALLS},
             Observer, //
         },
+        waiting, //
     },
 };
 
@@ -62,6 +63,11 @@ tracker! {
     threshold: 100_000_000;
     tasks: true;
     stock: Probes::take_stock;
+    lacks: if waiting::FINDS_CALLS {
+        None
+    } else {
+        Some("calls in flight at the start, which can be found on x86-64 only")
+    };
     counters {
         /// Events that continued with another thread id.
         renamed,

@@ -182,6 +182,11 @@ pub(crate) static KIND: Kind = Kind {
         causes::missing::<Probes>()
             .or_else(|| assumptions::missing(&[&QUEUED, &WAKING_LOCK, &THROTTLE_WORK, &TIMER_BASE]))
     },
+    lacks: if causes::HAS_LOCAL {
+        None
+    } else {
+        Some("local interrupts (origin=vector) and NMIs, which have tracepoints on x86 only")
+    },
     create: Some(Probed::<Tree, _, _, _>::create),
 };
 

@@ -9,6 +9,7 @@
 # cpus: 2
 # root: full
 # icount: 1
+# arm64: yes
 # timeout: 240
 # abi-alert: dd if=/dev/vda of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null
 

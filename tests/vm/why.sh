@@ -2,8 +2,9 @@
 # shellcheck shell=sh
 #
 # `latency-tracker why` names the known cause of a delay, for a command, a process, a disk, and a cgroup with a quota:
-# from a trace, and without one from the alert alone. A process that waits for work is not late. However it ends, even
-# by a signal or with an error, it leaves no instance, session, process, directory or module behind.
+# from a trace, and without one from the alert alone. A cgroup that is removed and created again is followed. A process
+# that waits for work is not late. However it ends, even by a signal or with an error, it leaves no instance, session,
+# process, directory or module behind.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -96,6 +97,25 @@ if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	kill $member
 	wait $member || :
 fi
+
+# A cgroup that is created again; no other task is in it.
+GROUP=/sys/fs/cgroup/lt-again
+mkdir $GROUP
+latency-tracker why --no-trace --waits --over 500ms --cgroup /lt-again -d 10m >/tmp/why.log 2>&1 &
+run=$!
+wait_until 300 grep -q '^latency-tracker: waiting for an operation' /tmp/why.log
+rmdir $GROUP
+wait_until 60 grep -q 'cgroup /lt-again was removed: nothing is watched until it is created again' /tmp/why.log
+mkdir $GROUP
+wait_until 60 grep -q 'cgroup /lt-again was created again: the new one is watched from now on' /tmp/why.log
+sh -c "echo \$\$ >$GROUP/cgroup.procs; exec sleep 1"
+wait $run && status=0 || status=$?
+cat /tmp/why.log
+assert_eq $status 2 "the exit status for a cgroup that was created again"
+grep -q 'cgroup /lt-again: operations in up to .* may not have been seen (1 new cgroup)$' /tmp/why.log ||
+	fail "why does not say what it may have missed"
+rmdir $GROUP
+nothing_left
 
 # A signal ends it, and leaves nothing.
 sleep 1000 &

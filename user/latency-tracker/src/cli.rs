@@ -24,7 +24,7 @@ use crate::run::{self, RunArgs};
 use crate::stacks::{self, StacksArgs};
 use crate::why::{self, WhyArgs};
 
-pub(crate) use top::{Column, TopArgs};
+pub(crate) use top::{By, Column, TopArgs};
 
 const EXAMPLES: &str = "\
 Exit status: 0 success, 1 error, 2 an alert fired (watch, record, run, stacks),
@@ -123,8 +123,9 @@ latency-tracker list --json"
         after_help = "Examples:\n  latency-tracker start slow_disk block threshold=10ms\n  \
 latency-tracker start sda_queue block threshold=50ms from=insert dev=sda\n\n\
 `latency-tracker list --trackers` shows the trackers; with the name of a\n\
-tracker, its parameters. A time has a unit: 500us, 10ms, 2s, 5m, 1h; a bare\n\
-number is nanoseconds. Starting a running instance changes its parameters."
+tracker, its parameters and examples. A time has a unit: 500us, 10ms, 2s, 5m,\n\
+1h; a bare number is nanoseconds. Starting a running instance changes its\n\
+parameters."
     )]
     Start(StartArgs),
     /// Makes the running instances match configuration files.
@@ -133,9 +134,11 @@ latency-tracker apply ~/disks.conf\n  latency-tracker apply --stop\n  \
 latency-tracker check --config\n\n\
 A file has lines of the control language, `NAME TRACKER [key=value ...]`, one\n\
 for each instance, and comments after #. An instance whose line is unchanged\n\
-keeps running; one whose line is gone is removed. Instances that `apply` has\n\
-not started are left alone. An invalid line is reported, and the other lines\n\
-take effect; as long as any line is invalid, no instance is removed.")]
+keeps running; if its cgroup no longer exists, since a unit was restarted, the\n\
+path is looked up again. One whose line is gone is removed. Instances that\n\
+`apply` has not started are left alone. An invalid line is reported, and the\n\
+other lines take effect; as long as any line is invalid, no instance is\n\
+removed.")]
     Apply(ApplyArgs),
     /// Stops instances.
     #[command(
@@ -214,8 +217,8 @@ Each counter of `latency-tracker list NAME` is latency_tracker_COUNTER_total,\n\
 with name and tracker as labels; delays are the histogram\n\
 latency_tracker_delay_seconds. The page is OpenMetrics text for clients that\n\
 accept it, otherwise the older text. The command changes nothing. Members of\n\
-the group that may read /proc/latency_tracker can run it; exemplars need\n\
-permission to read the captures.\n\n\
+the group that may read /proc/latency_tracker can run it; exemplars from a\n\
+directory other than the default need permission to read the captures.\n\n\
 OTLP messages that the collector cannot take yet wait in a queue of 4 MiB; when\n\
 it is full, the oldest are dropped and counted in\n\
 latency_tracker_export_dropped_total.")]
@@ -267,7 +270,7 @@ tracepoints that the user may see.")]
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Show all parameters and counters of this instance; with --trackers, this tracker only.
+    /// Show all parameters and counters of this instance; with --trackers, this tracker only, with examples.
     #[arg(add = ArgValueCompleter::new(completion::instances_or_trackers))]
     pub(crate) name: Option<String>,
     /// Show the trackers, with their parameters, defaults and units.

@@ -10,6 +10,9 @@
 //! ```
 //!
 //! The instance is created first, because the kernel then validates its parameters: after a typo, nothing is started.
+//! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new one.
+//! A capture in the default directory is also listed for `export`, which may not read it (see [`index`]).
+//!
 //! A failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
 //!
 //! Each resource that is set up is a value whose drop releases it, in reverse order, on every exit path. A killed run
@@ -19,6 +22,7 @@ mod args;
 mod estimate;
 pub(crate) mod evidence;
 pub(crate) mod flight;
+mod index;
 mod instance;
 pub(crate) mod leftovers;
 mod policy;
@@ -33,6 +37,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use lt_common::Outcome;
 use lt_common::capture::{Captures, Partial, Record, Taken};
+use lt_common::group::{self, Change, Followed, Groups};
 use lt_common::out::{self, bytes, note};
 use lt_common::wait::{Signals, Wake};
 use lt_proc::evidence::Evidence;
@@ -42,6 +47,8 @@ pub(crate) use self::args::RecordArgs;
 use self::estimate::Estimate;
 use self::evidence::Collector;
 use self::flight::Flight;
+pub(crate) use self::index::INDEX;
+use self::index::Index;
 use self::instance::Armed;
 use self::leftovers::Note;
 use self::policy::{History, Skip};
@@ -114,7 +121,6 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         "armed; captures go to {} (Ctrl-C ends)",
         captures.path().display()
     ))?;
-    service.ready();
     let recorder = Recorder {
         root,
         args,
@@ -123,9 +129,12 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         captures: &captures,
         armed: &armed,
     };
+    let is_default = args.captures() == Path::new(CAPTURES);
+    let alerts = root.path().join(args.name()).join("alerts");
     let machine = Machine {
         flight,
         evidence,
+        index: is_default.then(|| Index::new(alerts)),
         left: &mut left,
         failure: String::new(),
     };
@@ -193,6 +202,8 @@ struct Recorder<'a> {
 struct Machine<'a> {
     flight: Flight,
     evidence: Collector,
+    /// `None` if the captures go to another directory than the default one.
+    index: Option<Index>,
     left: &'a mut Note,
     /// The last failure to restart the flight recorder, to report each failure once.
     failure: String,
@@ -215,17 +226,25 @@ impl Recorder<'_> {
         let mut history = History::default();
         let mut outcome = Outcome::Fine;
         let mut look = Instant::now() + LOOK;
+        let mut followed = self.followed();
+        self.service.ready();
         // A signal may also have come while an alert was captured.
         while !history.complete(&policy) && self.signals.last().is_none() {
             self.service.alive();
             if look <= Instant::now() {
                 self.look(&mut machine);
+                // Another program may have limited the instance to a cgroup that exists.
+                followed = followed.or_else(|| self.armed.cgroup().and_then(Followed::of));
                 look = Instant::now() + LOOK;
             }
-            let wake = end.map_or(look, |end| end.min(look));
+            if let Some(cgroup) = followed.take_if(|cgroup| cgroup.due() <= Instant::now()) {
+                followed = self.follow(cgroup, machine.left);
+            }
+            let due = followed.as_ref().map(Followed::due);
+            let wake = [end, Some(look), due].into_iter().flatten().min();
             match self
                 .signals
-                .wait(Some(stream.file()), self.service.next(Some(wake)))?
+                .wait(Some(stream.file()), self.service.next(wake))?
             {
                 Wake::Ready => {}
                 Wake::Timeout if end.is_none_or(|end| Instant::now() < end) => continue,
@@ -294,15 +313,20 @@ impl Recorder<'_> {
         // In a separate thread, at ordinary priority: there may be many cgroups.
         let _ = std::thread::scope(|scope| scope.spawn(|| machine.evidence.rearm()).join());
         match kept {
-            Kept::Capture(_) => {
+            Kept::Capture(path) => {
                 history.captured(Instant::now());
                 // Checked here, because the snapshot of a stopped recorder does not fail.
                 self.look(machine);
                 self.forget_old();
+                self.list(&path, machine);
                 self.say_state(history)?;
             }
-            Kept::Alerts(_) => {
+            Kept::Alerts(path) => {
                 history.failed(Instant::now());
+                self.forget_old();
+                if let Some(path) = path {
+                    self.list(&path, machine);
+                }
                 self.say_state(history)?;
             }
             Kept::Nothing => {
@@ -319,6 +343,49 @@ impl Recorder<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// The cgroup to follow, if the instance is limited to one. If it does not exist, reports that.
+    fn followed(&self) -> Option<Followed> {
+        let instance = self.root.instance(self.args.name()).ok()?;
+        if let Some(number) = Groups::find().missing(&instance) {
+            let about = group::about_missing(number);
+            note(&format!("{}: {about}", instance.name));
+            note(&group::remedy(&instance));
+        }
+        self.armed.cgroup().and_then(Followed::of)
+    }
+
+    /// If the cgroup of the instance has a successor, limits the instance to that one. Returns the cgroup to follow, if
+    /// there is one.
+    fn follow(&self, mut followed: Followed, left: &mut Note) -> Option<Followed> {
+        let name = self.args.name();
+        match followed.look(|| None) {
+            None => {}
+            Some(Change::Removed) => note(&format!(
+                "the cgroup of {name} was removed: nothing is tracked until it is created again"
+            )),
+            Some(Change::New(number)) => {
+                // Another program may have changed the instance, or removed it.
+                if self.armed.cgroup() != Some(followed.number()) {
+                    return self.followed();
+                }
+                if let Err(error) = self.armed.limit_to(number, left) {
+                    note(&format!(
+                        "the cgroup of {name} was created again, but the instance is still limited to the old one, so \
+                         nothing is tracked: {error:#}"
+                    ));
+                    return None;
+                }
+                let unseen = followed.watch(number);
+                note(&format!(
+                    "the cgroup of {name} was created again: the instance is limited to the new one from now on; \
+                     operations that began before, in up to {}, may not have been seen",
+                    Nanos(unseen.as_nanos() as u64)
+                ));
+            }
+        }
+        Some(followed)
     }
 
     /// Restarts a flight recorder that has stopped, and reports the gap.
@@ -540,21 +607,33 @@ impl Recorder<'_> {
         self.captures.make_room(budget, rotate, removed)
     }
 
-    /// Removes captures that exceed the age limit.
+    /// Removes captures that exceed the age limit, and then those that exceed the number to keep.
     fn forget_old(&self) {
-        let Some(age) = self.args.keep_for else {
-            return;
-        };
-        let removed = self
-            .captures
-            .alone()
-            .and_then(|_alone| self.captures.remove_older(age.into()));
-        match removed {
+        if let Some(age) = self.args.keep_for {
+            let why = format!("older than {age}");
+            self.forget(&why, |captures| captures.remove_older(age.into()));
+        }
+        if let Some(keep) = self.args.keep {
+            let why = format!("to keep the newest {keep}");
+            self.forget(&why, |captures| captures.remove_excess(keep));
+        }
+    }
+
+    /// Lists a capture for `export`.
+    fn list(&self, saved: &Path, machine: &mut Machine<'_>) {
+        if let Some(index) = &mut machine.index {
+            index.add(self.captures, saved);
+        }
+    }
+
+    fn forget(&self, why: &str, remove: impl FnOnce(&Captures) -> Result<Vec<PathBuf>>) {
+        let alone = self.captures.alone();
+        match alone.and_then(|_alone| remove(self.captures)) {
             Ok(removed) if removed.is_empty() => {}
-            Ok(removed) => note(&format!(
-                "removed {}, older than {age}",
-                out::plural(removed.len(), "capture")
-            )),
+            Ok(removed) => {
+                let removed = out::plural(removed.len(), "capture");
+                note(&format!("removed {removed}, {why}"));
+            }
             Err(error) => note(&format!("old captures not removed: {error:#}")),
         }
     }

@@ -301,6 +301,7 @@ fn everything_a_person_reads_fits_80_columns() {
     for args in [
         &["list"][..],
         &["list", "--trackers"],
+        &["list", "--trackers", "block"],
         &["list", "slow"],
         &["hist"],
         &["hist", "slow", "-m", "-T"],
@@ -731,6 +732,55 @@ fn list_tells_all_about_one_instance_or_one_tracker() {
 }
 
 #[test]
+fn each_example_of_a_tracker_starts_an_instance_of_it() {
+    let tree = Tree::new("examples");
+    let file = |path: &str, text: &str| fs::write(tree.0.join(path), text).unwrap();
+    // The trackers of the module, with their parameters.
+    let abi = include_str!("../../../tests/abi.txt");
+    let sections: Vec<&str> = abi
+        .split("\n\n")
+        .filter(|section| section.contains("\n  alert: "))
+        .collect();
+    assert!(sections.len() > 15, "{sections:?}");
+    let described = |line: &str| match line.contains(": ") {
+        true => String::new(),
+        false => format!("{line}: x\n"),
+    };
+    let lines = sections.iter().flat_map(|section| section.lines());
+    file("trackers", &lines.map(described).collect::<String>());
+    for section in sections {
+        let tracker = section.lines().next().unwrap();
+        let (status, out, err) = tree.run(&["list", "--trackers", tracker]);
+        assert_eq!((status, err.as_str()), (0, ""), "{tracker}");
+        let (_, examples) = out.split_once("  Examples:\n").unwrap_or_default();
+        assert!(
+            examples.lines().all(|line| line.chars().count() < 80),
+            "{out}"
+        );
+        // Other modules create the instances of `module`.
+        assert_eq!(examples.is_empty(), tracker == "module", "{out}");
+        for command in examples.replace(" \\\n", " ").lines() {
+            let words: Vec<&str> = command.split_whitespace().collect();
+            assert_eq!(words[..2], ["latency-tracker", "start"], "{out}");
+            file("control", "");
+            let (status, out, err) = tree.run(&words[1..]);
+            assert_eq!(status, 0, "{command}: {err}");
+            assert_eq!(out.trim_end(), words[2..].join(" "));
+            assert_eq!(words[3], tracker, "{command}");
+        }
+    }
+    let (_, out, _) = tree.run(&["list", "--trackers"]);
+    assert!(!out.contains("Examples:"), "{out}");
+    // This kernel cannot run it.
+    file("trackers", "net: x\n  unavailable: no such tracepoint\n");
+    let (_, out, _) = tree.run(&["list", "--trackers", "net"]);
+    assert!(
+        out.contains("no such tracepoint") && !out.contains("Examples:"),
+        "{out}"
+    );
+}
+
+#[test]
 fn pending_says_what_began_before_the_start_and_what_is_not_seen() {
     let tree = Tree::new("stock");
     let (status, _, err) = tree.run(&["pending"]);
@@ -848,11 +898,14 @@ fn man_pages_and_completions_are_generated() {
         "latency-tracker-analyze-path.1",
         "latency-tracker-analyze-delays.1",
         "latency-tracker-analyze-wakeups.1",
+        "latency-tracker-analyze-sleeps.1",
         "latency-tracker-analyze-cpu.1",
         "latency-tracker-analyze-irq.1",
         "latency-tracker-analyze-syscalls.1",
         "latency-tracker-analyze-io.1",
         "latency-tracker-analyze-locks.1",
+        "latency-tracker-analyze-work.1",
+        "latency-tracker-analyze-reclaim.1",
         "latency-tracker-watch.1",
         "latency-tracker-top.1",
     ] {

@@ -225,6 +225,19 @@ impl Captures {
         Ok(true)
     }
 
+    /// Removes all captures except the `keep` newest, and returns their paths. The caller must hold the lock of
+    /// [`Captures::alone`].
+    pub fn remove_excess(&self, keep: usize) -> Result<Vec<PathBuf>> {
+        let all = self.complete()?;
+        let excess = all.len().saturating_sub(keep);
+        let mut removed = Vec::new();
+        for (_, path) in all.into_iter().take(excess) {
+            fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
+            removed.push(path);
+        }
+        Ok(removed)
+    }
+
     /// Removes the captures that were saved more than `age` ago, and returns their paths. The age of a capture of this
     /// boot is measured in time since boot: on a machine without a battery-backed clock, the time of day jumps by years
     /// once the network is up. If the modification time of such a capture is wrong, it is corrected, for later boots.
@@ -425,6 +438,30 @@ mod tests {
             captures.keep(partial, number).unwrap();
         }
         assert_eq!(captures.complete().unwrap().len(), 1);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn only_captures_count_among_those_to_keep() {
+        let dir = scratch("kept");
+        let captures = Captures::open(&dir.join("captures")).unwrap();
+        let path = |number: &str| captures.path().join(number);
+        for number in [1, 2, 9999, 10000] {
+            let partial = captures.partial().unwrap();
+            partial.write("alert.json", "12345").unwrap();
+            captures.keep(partial, number).unwrap();
+        }
+        // A trace of --events-for has no alert, and a partial capture has no number of its own yet.
+        fs::create_dir_all(path("20000").join("trace")).unwrap();
+        let partial = captures.partial().unwrap();
+        assert!(captures.remove_excess(4).unwrap().is_empty());
+        let removed = captures.remove_excess(2).unwrap();
+        assert_eq!(removed, [path("0001"), path("0002")]);
+        let left = captures.complete().unwrap();
+        let left: Vec<u64> = left.into_iter().map(|(number, _)| number).collect();
+        assert_eq!(left, [9999, 10000]);
+        assert!(path("20000/trace").exists() && partial.path.exists());
+        drop(partial);
         fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -166,6 +166,16 @@ pub struct Buffers {
     pub num_subbuf: u64,
 }
 
+impl Default for Buffers {
+    /// The buffers of a flight recorder.
+    fn default() -> Self {
+        Self {
+            subbuf_size: 1 << 20,
+            num_subbuf: 4,
+        }
+    }
+}
+
 /// A trace format. LTTng 2.15 and later offer the choice, and write CTF 2 by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[expect(

@@ -44,6 +44,8 @@ pub struct TrackerInfo {
     pub unavailable: Option<String>,
     /// Its parameters, in order.
     pub params: Vec<ParamInfo>,
+    /// What it does not see on this architecture.
+    pub lacks: Option<String>,
 }
 
 impl TrackerInfo {
@@ -70,15 +72,23 @@ impl TrackerInfo {
                     text,
                     unavailable: None,
                     params: Vec::new(),
+                    lacks: None,
                 });
                 continue;
             }
             let tracker = all
                 .last_mut()
                 .ok_or_else(|| bad("a tracker before its parameters"))?;
-            if head == "unavailable" {
-                tracker.unavailable = Some(text);
-                continue;
+            match head {
+                "unavailable" => {
+                    tracker.unavailable = Some(text);
+                    continue;
+                }
+                "lacks" => {
+                    tracker.lacks = Some(text);
+                    continue;
+                }
+                _ => {}
             }
             let (name, rest) = head
                 .split_once('=')
@@ -102,7 +112,8 @@ mod tests {
     const TEXT: &str = "block: block I/O request, issue or insert to completion (key: the request)\n  \
         threshold=10ms duration: report a delay longer than this\n  \
         from=issue issue|insert: where the delay starts (at creation only)\n\
-        other: something\n  unavailable: no such tracepoint\n";
+        other: something\n  unavailable: no such tracepoint\n\
+        third: something\n  lacks: NMIs\n  a=1 number: b\n";
 
     #[test]
     fn trackers_and_their_parameters_are_read() {
@@ -115,6 +126,9 @@ mod tests {
         assert_eq!(all[0].params[1].kind, "issue|insert");
         assert!(!all[0].params[0].is_fixed() && all[0].params[1].is_fixed());
         assert_eq!(all[1].unavailable.as_deref(), Some("no such tracepoint"));
+        assert_eq!(all[1].lacks, None);
+        assert_eq!(all[2].lacks.as_deref(), Some("NMIs"));
+        assert_eq!(all[2].params[0].name, "a");
     }
 
     #[test]

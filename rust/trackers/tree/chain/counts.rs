@@ -209,9 +209,10 @@ impl Counts {
         self.set::<56, 4>(refused | if target { TARGET } else { 0 });
     }
 
-    /// Marks the chain of a timer that the filter refuses.
-    pub(crate) fn set_refused(&mut self) {
-        self.set::<56, 4>(self.field::<56, 4>() | REFUSED);
+    /// Sets whether the chain begins with a timer that the filter refuses.
+    pub(crate) fn set_refused(&mut self, refused: bool) {
+        let others = self.field::<56, 4>() & !REFUSED;
+        self.set::<56, 4>(others | if refused { REFUSED } else { 0 });
     }
 
     pub(crate) fn set_origin(&mut self, origin: Origin) {

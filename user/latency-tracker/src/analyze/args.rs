@@ -11,7 +11,8 @@ use lt_proc::Nanos;
 use super::fold::Part;
 use super::parquet::ParquetArgs;
 use super::tables::args::{
-    self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, SyscallsArgs, WakeupsArgs,
+    self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, ReclaimArgs, SleepsArgs, SyscallsArgs,
+    WakeupsArgs, WorkArgs,
 };
 use crate::trace::{Mark, Point, When, event};
 
@@ -112,6 +113,9 @@ pub(crate) enum AnalyzeCommand {
     /// Shows how long woken threads waited for a CPU.
     #[command(after_help = of_tables::WAKEUPS)]
     Wakeups(WakeupsArgs),
+    /// Shows how long threads slept, and what woke them.
+    #[command(after_help = of_tables::SLEEPS)]
+    Sleeps(SleepsArgs),
     /// Shows the time of threads on CPUs, and how long preempted threads waited.
     #[command(after_help = of_tables::CPU)]
     Cpu(CpuArgs),
@@ -127,6 +131,12 @@ pub(crate) enum AnalyzeCommand {
     /// Shows how long contended locks were waited for, and how long calls of futex took.
     #[command(after_help = of_tables::LOCKS)]
     Locks(LocksArgs),
+    /// Shows how long work items waited and ran.
+    #[command(after_help = of_tables::WORK)]
+    Work(WorkArgs),
+    /// Shows how long memory was reclaimed and compacted, and by which processes.
+    #[command(after_help = of_tables::RECLAIM)]
+    Reclaim(ReclaimArgs),
 }
 
 #[derive(Debug, Args)]

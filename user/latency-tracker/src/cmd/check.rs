@@ -12,9 +12,10 @@ use std::path::Path;
 use anyhow::Result;
 use lt_common::Outcome;
 use lt_common::exec::{self, Exec};
+use lt_common::group::{self, Groups};
 use lt_common::module;
 use lt_common::out::{self, Colour};
-use lt_proc::ProcRoot;
+use lt_proc::{Instance, ProcRoot};
 use lt_readiness::{Line, State};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
@@ -71,7 +72,7 @@ pub(crate) fn run(root: &ProcRoot, args: &CheckArgs) -> Result<Outcome> {
     let questions: [&dyn Fn() -> Answer; 7] = [
         &user,
         &|| the_module(root),
-        &|| instances(root),
+        &|| instances(root, &mut Groups::find()),
         &lttng,
         &kernel_tracer,
         &real_time,
@@ -151,9 +152,21 @@ fn the_module(root: &ProcRoot) -> Answer {
     answer(State::Bad, "module", "neither loaded nor installed", todo)
 }
 
-fn instances(root: &ProcRoot) -> Answer {
+fn instances(root: &ProcRoot, groups: &mut Groups) -> Answer {
     match root.instances() {
-        Ok(all) => answer(State::Ok, "instances", format!("{} running", all.len()), ""),
+        Ok(all) => {
+            let missing = all.iter().filter(|one| groups.missing(one).is_some());
+            let missing: Vec<&Instance> = missing.collect();
+            let names: Vec<&str> = missing.iter().map(|one| one.name.as_str()).collect();
+            let running = format!("{} running", all.len());
+            match missing.first() {
+                None => answer(State::Ok, "instances", running, ""),
+                Some(first) => {
+                    let found = format!("{running}; their cgroup is gone: {}", names.join(", "));
+                    answer(State::Warn, "instances", found, group::remedy(first))
+                }
+            }
+        }
         Err(error) => answer(
             State::Warn,
             "instances",

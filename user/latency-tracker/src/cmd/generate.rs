@@ -12,7 +12,7 @@ use lt_common::Outcome;
 
 use crate::cli::Cli;
 use crate::completion;
-use crate::trackers::TRACKERS;
+use crate::trackers::titles;
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Outcome> {
     io::stdout().lock().write_all(&completion::script(shell)?)?;
@@ -48,7 +48,7 @@ fn pages(command: &clap::Command, above: Option<&str>, directory: &Path) -> io::
     );
     if above.is_none() {
         text += ".SH TRACKERS\n";
-        for (tracker, what) in TRACKERS {
+        for (tracker, what) in titles() {
             text += &format!(".TP\n\\fB{tracker}\\fR\n{}\n", escaped(what));
         }
         text += "`latency\\-tracker list \\-\\-trackers` shows their parameters.\n";

@@ -44,11 +44,14 @@ pub(crate) fn run(root: &ProcRoot, args: &PendingArgs) -> Result<Outcome> {
     } else {
         table(&all, args)?;
     }
+    let trackers = root.trackers().unwrap_or_default();
     for name in names {
-        // Skips an instance that was removed meanwhile.
-        if let (Ok(instance), Ok(stats)) = (root.instance(&name), root.stats(&name))
-            && let Some(unseen) = unseen(&instance, &stats)
-        {
+        let (Ok(instance), Ok(stats)) = (root.instance(&name), root.stats(&name)) else {
+            // It was removed meanwhile.
+            continue;
+        };
+        let info = trackers.iter().find(|t| t.name == instance.tracker);
+        if let Some(unseen) = unseen(&instance, &stats, info) {
             out::note(&format!("{name} ({}): {unseen}", instance.tracker));
         }
     }

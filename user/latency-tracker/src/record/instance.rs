@@ -69,6 +69,7 @@ pub(crate) struct Armed<'a> {
 }
 
 const ENABLED: &str = "enabled";
+const CGROUP: &str = "cgroup";
 
 impl<'a> Armed<'a> {
     /// Uses the existing instance, or creates it, disabled unless the user set `enabled`. At creation, the kernel
@@ -119,6 +120,27 @@ impl<'a> Armed<'a> {
     fn note(&self, left: &mut Note) {
         let (name, line) = (self.instance.name.clone(), self.line());
         left.update(|owned| drop(owned.instances.insert(name, line)));
+    }
+
+    /// The number of the cgroup to which the instance is limited now, if it still exists and is limited to one.
+    pub(crate) fn cgroup(&self) -> Option<u64> {
+        let now = self.root.instance(&self.instance.name).ok()?;
+        now.params.number(CGROUP)
+    }
+
+    /// Limits the instance to the cgroup with this number.
+    pub(crate) fn limit_to(&self, cgroup: u64, left: &mut Note) -> Result<()> {
+        let (name, tracker) = (&self.instance.name, &self.instance.tracker);
+        let setting = Setting {
+            key: CGROUP.into(),
+            value: cgroup.to_string(),
+        };
+        self.root.create(name, tracker, &[setting])?;
+        if self.ours.get() {
+            let line = self.root.instance(name)?.to_string();
+            left.update(|owned| drop(owned.instances.insert(name.clone(), line)));
+        }
+        Ok(())
     }
 
     /// The instance's line in `control`.

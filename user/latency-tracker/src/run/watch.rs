@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use lt_common::group::{Groups, about_missing};
 use lt_common::instance::Refusal;
 use lt_common::out::note;
 use lt_common::wait::{Signals, Wake};
@@ -111,6 +112,12 @@ impl<'a> Watch<'a> {
     /// Turns the instance off, so that its figures are consistent, and returns them.
     pub(super) fn finish(mut self, time: Duration, see: &mut dyn FnMut(Alert)) -> Result<Measured> {
         self.read(see)?;
+        if let Some(number) = Groups::find().missing(&self.root.instance(&self.name)?) {
+            note(&format!(
+                "not measured to the end: {}",
+                about_missing(number)
+            ));
+        }
         let begun = Instant::now();
         let mut pending = self.root.pending(&self.name)?;
         let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);

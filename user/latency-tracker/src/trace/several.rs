@@ -165,6 +165,12 @@ pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
     of_kernel.clone().next().is_some() && of_kernel.all(|(trace, _)| has_all(trace))
 }
 
+/// Whether every kernel trace has classes of events that `has` selects.
+pub(super) fn in_all(reader: &Reader, kernels: &[bool], has: &dyn Fn(&Class) -> bool) -> bool {
+    let mut of_kernel = reader.traces().iter().zip(kernels).filter(|(_, is)| **is);
+    of_kernel.all(|(trace, _)| trace.schema.classes().any(has))
+}
+
 /// Events that are missing from some kernel trace.
 pub(super) fn missing(reader: &Reader, kernels: &[bool]) -> impl Iterator<Item = Events> {
     let has = |trace: &Trace, events| {

@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 use lt_ctf::{Class, FieldIndex, Reader, Scope};
-use lt_model::tables::{Block, BlockStage, Operation, Seen, Step};
+use lt_model::tables::{Block, BlockStage, Operation, Reclaim, Seen, Step, Work, WorkStage};
 use lt_model::{Disk, Release, What};
 
 use super::beside::Beside;
@@ -33,8 +33,16 @@ enum Form {
         operation: Option<FieldIndex>,
         error: Option<FieldIndex>,
     },
+    Work {
+        stage: WorkStage,
+        work: FieldIndex,
+        function: Option<FieldIndex>,
+        workqueue: Option<FieldIndex>,
+    },
     Contended(FieldIndex, FieldIndex),
     Acquired(FieldIndex),
+    Reclaims(Reclaim),
+    Reclaimed(Reclaim),
     Disk(Named),
 }
 
@@ -43,8 +51,12 @@ enum Form {
 pub(crate) enum Need {
     /// An event with one of these names.
     Event(&'static [&'static str]),
+    /// An event with one of these names in every kernel trace that is read.
+    Always(&'static [&'static str]),
     /// System calls.
     Calls,
+    /// Every system call.
+    AllCalls,
     /// Ends of system calls.
     Returns,
     /// All events that show which files system calls work on.
@@ -61,12 +73,20 @@ fn name_of(class: &Class) -> &str {
 }
 
 impl Need {
+    /// This need, in every kernel trace that is read.
+    pub(crate) fn always(self) -> Self {
+        match self {
+            Self::Event(names) => Self::Always(names),
+            other => other,
+        }
+    }
+
     /// Whether the events of a class meet this need. No class meets [`Need::Files`] alone.
     pub(crate) fn has(self, class: &Class) -> bool {
         match self {
             Self::Files => false,
-            Self::Event(names) => names.contains(&name_of(class)),
-            Self::Calls => kinds::kind(class).is_some_and(|kind| kind.is_call()),
+            Self::Event(names) | Self::Always(names) => names.contains(&name_of(class)),
+            Self::Calls | Self::AllCalls => kinds::kind(class).is_some_and(|kind| kind.is_call()),
             Self::Returns => returns(class).is_some(),
             Self::Thread => current(class).is_some(),
             Self::Futex => match kinds::kind(class) {
@@ -86,7 +106,18 @@ fn form(class: &Class) -> Option<Form> {
     if let Some(named) = Named::of(class) {
         return Some(Form::Disk(named));
     }
+    let work = |stage| {
+        Some(Form::Work {
+            stage,
+            work: field("work")?,
+            function: field("function"),
+            workqueue: field("workqueue"),
+        })
+    };
     let stage = match name_of(class) {
+        "workqueue_queue_work" => return work(WorkStage::Queued),
+        "workqueue_execute_start" => return work(WorkStage::Started),
+        "workqueue_execute_end" => return work(WorkStage::Ended),
         "sched_wakeup_new" => return kinds::kind(class).map(Form::New),
         "contention_begin" | "lock_contention_begin" => {
             return Some(Form::Contended(field("lock_addr")?, field("flags")?));
@@ -94,6 +125,14 @@ fn form(class: &Class) -> Option<Form> {
         "contention_end" | "lock_contention_end" => {
             return Some(Form::Acquired(field("lock_addr")?));
         }
+        "mm_vmscan_direct_reclaim_begin" => return Some(Form::Reclaims(Reclaim::Direct)),
+        "mm_vmscan_direct_reclaim_end" => return Some(Form::Reclaimed(Reclaim::Direct)),
+        "mm_vmscan_memcg_reclaim_begin" => return Some(Form::Reclaims(Reclaim::Memcg)),
+        "mm_vmscan_memcg_reclaim_end" => return Some(Form::Reclaimed(Reclaim::Memcg)),
+        "mm_compaction_begin" => return Some(Form::Reclaims(Reclaim::Compaction)),
+        "mm_compaction_end" => return Some(Form::Reclaimed(Reclaim::Compaction)),
+        "mm_vmscan_kswapd_wake" => return Some(Form::Reclaims(Reclaim::Kswapd)),
+        "mm_vmscan_kswapd_sleep" => return Some(Form::Reclaimed(Reclaim::Kswapd)),
         "block_rq_insert" => BlockStage::Inserted,
         "block_rq_issue" => BlockStage::Issued,
         "block_rq_requeue" => BlockStage::Requeued,
@@ -214,7 +253,10 @@ impl<'a> Steps<'a> {
 
     /// Checks whether the trace has the events that are needed.
     pub(super) fn check(&mut self, reader: &Reader) -> Result<()> {
+        let kernels = several::kernels(reader);
         let has = |need: Need| match need {
+            Need::AllCalls => several::has_all_calls(reader, &kernels),
+            Need::Always(_) => several::in_all(reader, &kernels, &|class| need.has(class)),
             Need::Files => files::are_shown(reader),
             need => reader.classes().any(|class| need.has(class)),
         };
@@ -264,6 +306,17 @@ impl Decoder {
                     failed: error.is_some_and(|error| error != 0),
                 })
             }
+            Form::Work {
+                stage,
+                work,
+                function,
+                workqueue,
+            } => Step::Work(Work {
+                stage: *stage,
+                work: unsigned(*work)?,
+                function: function.and_then(unsigned),
+                workqueue: workqueue.and_then(|field| event.bytes(field)),
+            }),
             Form::Contended(lock, flags) => Step::Contended {
                 lock: unsigned(*lock)?,
                 flags: u32::try_from(unsigned(*flags)?).ok()?,
@@ -271,6 +324,8 @@ impl Decoder {
             Form::Acquired(lock) => Step::Acquired {
                 lock: unsigned(*lock)?,
             },
+            Form::Reclaims(kind) => Step::Reclaims(*kind),
+            Form::Reclaimed(kind) => Step::Reclaimed(*kind),
             Form::Disk(..) => return None,
         })
     }

@@ -122,7 +122,7 @@ impl Told {
         let wakeups = "no event sched_waking in this trace: it does not show what ended a wait; \
                        record with -e sched_waking";
         let calls = "no system calls in this trace: it does not show in which call a thread was; \
-                     enable them with lttng enable-event --kernel --syscall --all";
+                     record with latency-tracker record --events-for delays";
         let all = [(self.wakeups, wakeups), (self.calls, calls)];
         all.into_iter()
             .filter(|(has, _)| !has)

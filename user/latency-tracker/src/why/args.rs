@@ -42,7 +42,10 @@ For a COMMAND they always count, and the longest operation of its whole run is
 explained.
 
 With LTTng, a trace of the delay shows the cause. Without LTTng, only the
-contents of the alert are shown.";
+contents of the alert are shown.
+
+A unit that restarts has a new cgroup: --unit and --cgroup notice this within
+about a second, and show how long operations may not have been seen.";
 
 /// Watches everything, a process, a unit, a disk or a command until an operation is late, and explains the delay.
 #[derive(Debug, Args)]

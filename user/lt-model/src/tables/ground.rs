@@ -215,10 +215,10 @@ impl Ground {
 
     /// Whether the CPU or a field has a value that no kernel records: the event is from a damaged part of the trace.
     pub(super) fn is_impossible(seen: &Seen<'_>) -> bool {
-        if seen.cpu >= CPUS {
-            return true;
-        }
         match seen.step {
+            // An existing thread is on no CPU.
+            Step::Known(What::There { .. }) => false,
+            _ if seen.cpu >= CPUS => true,
             Step::Known(What::Switch { prev, next, .. }) => prev < 0 || next < 0,
             Step::Known(What::Waking { tid, .. } | What::Wakeup { tid, .. })
             | Step::New { tid, .. } => tid < 0,
@@ -258,6 +258,12 @@ impl Ground {
     pub(super) fn task(&self, id: TaskId) -> (i32, Option<Name>) {
         let task = self.tasks.get(id.0 as usize);
         task.map_or((0, None), |task| (task.tid, task.name))
+    }
+
+    /// The number of a thread, and its last name as a text.
+    pub(super) fn task_text(&self, id: TaskId) -> (i32, Option<&str>) {
+        let (tid, name) = self.task(id);
+        (tid, name.map(|name| self.names.text(name)))
     }
 
     /// The main thread of the process of a thread, if recorded; the idle thread is a process of its own.

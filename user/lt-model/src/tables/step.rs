@@ -62,6 +62,12 @@ pub enum Step<'a> {
         /// The address of the lock.
         lock: u64,
     },
+    /// A step of a work item.
+    Work(Work<'a>),
+    /// The current thread begins to reclaim or compact memory.
+    Reclaims(Reclaim),
+    /// The current thread ends its reclaim or compaction.
+    Reclaimed(Reclaim),
 }
 
 /// The operation of a disk request.
@@ -109,4 +115,41 @@ pub enum BlockStage {
     Merged,
     /// `block_rq_complete`: the request, or a part of it, is completed.
     Completed,
+}
+
+/// A step of a work item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work<'a> {
+    /// The step.
+    pub stage: WorkStage,
+    /// The address of the item.
+    pub work: u64,
+    /// The address of its function, if recorded.
+    pub function: Option<u64>,
+    /// The name of its workqueue, if recorded.
+    pub workqueue: Option<&'a [u8]>,
+}
+
+/// Stage of a work item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkStage {
+    /// `workqueue_queue_work`
+    Queued,
+    /// `workqueue_execute_start`
+    Started,
+    /// `workqueue_execute_end`
+    Ended,
+}
+
+/// A kind of reclaim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reclaim {
+    /// By a thread whose allocation finds no free memory: `mm_vmscan_direct_reclaim_begin` and `_end`.
+    Direct,
+    /// By a thread in a memory cgroup at its limit: `mm_vmscan_memcg_reclaim_begin` and `_end`.
+    Memcg,
+    /// Compaction of a zone, by any thread: `mm_compaction_begin` and `_end`.
+    Compaction,
+    /// In the background, by kswapd: `mm_vmscan_kswapd_wake`, which may be repeated, and `mm_vmscan_kswapd_sleep`.
+    Kswapd,
 }

@@ -3,8 +3,10 @@
 //! The rows of tables in the order in which they are shown, with the names of their groups.
 
 use lt_common::out;
-use lt_model::Disk;
-use lt_model::tables::{By, Case, Extra, File, Key, Kind, Object, Operation, Row, Table, TaskId};
+use lt_model::tables::{
+    By, Case, Extra, File, Key, Kind, Object, Operation, Reclaim, Row, Table, TaskId, WokenBy,
+};
+use lt_model::{Disk, Sleep};
 
 use super::args::TableArgs;
 use super::feed::{Found, SHOWN};
@@ -38,6 +40,42 @@ pub(super) fn operation(operation: Operation) -> &'static str {
     }
 }
 
+/// The letter of a kind of sleep, as `ps` shows it.
+pub(super) fn state(sleep: Sleep) -> &'static str {
+    match sleep {
+        Sleep::Interruptible => "S",
+        Sleep::Uninterruptible | Sleep::Dirty(_) => "D",
+        Sleep::Idle => "I",
+        Sleep::Stopped => "T",
+        Sleep::Traced => "t",
+        Sleep::Other => "other",
+    }
+}
+
+/// The name of a kind of reclaim.
+pub(super) fn reclaim(kind: Reclaim) -> &'static str {
+    match kind {
+        Reclaim::Direct => "direct",
+        Reclaim::Memcg => "memcg",
+        Reclaim::Compaction => "compaction",
+        Reclaim::Kswapd => "kswapd",
+    }
+}
+
+/// The kind of what ended a sleep, for programs; `None` if it is not recorded.
+pub(super) fn waker(by: WokenBy) -> Option<&'static str> {
+    Some(match by {
+        WokenBy::Thread(_) => "thread",
+        WokenBy::Perhaps(_) => "thread-or-irq",
+        WokenBy::Irq(..) => "irq",
+        WokenBy::Softirq(_) => "softirq",
+        WokenBy::Timer => "timer",
+        WokenBy::Disk(_) => "disk",
+        WokenBy::Ipi(_) => "ipi",
+        WokenBy::Unrecorded => return None,
+    })
+}
+
 /// The additional columns of a table.
 pub(super) fn extras(kind: Kind) -> &'static [(&'static str, Extra)] {
     match kind {
@@ -49,6 +87,7 @@ pub(super) fn extras(kind: Kind) -> &'static [(&'static str, Extra)] {
             ("requeues", Extra::Requeues),
             ("merges", Extra::Merges),
         ],
+        Kind::Sleep => &[("unknown", Extra::Unknown)],
         _ => &[],
     }
 }
@@ -57,6 +96,7 @@ pub(super) fn extras(kind: Kind) -> &'static [(&'static str, Extra)] {
 pub(super) fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::Wakeup => "wakeup",
+        Kind::Sleep => "sleep",
         Kind::Run => "run",
         Kind::Preempted => "preempted",
         Kind::Handler => "handler",
@@ -67,6 +107,9 @@ pub(super) fn name(kind: Kind) -> &'static str {
         Kind::Device => "device",
         Kind::Contention => "contention",
         Kind::Futex => "futex",
+        Kind::Queued => "queued",
+        Kind::Work => "work",
+        Kind::Reclaim => "reclaim",
     }
 }
 
@@ -82,11 +125,15 @@ pub(super) fn grouping(table: &Table) -> &'static str {
         (By::Device, _) => "device",
         (By::Lock, _) => "lock",
         (By::File, _) => "file",
+        (By::State, _) => "state",
+        (By::Waker, _) => "waker",
+        (By::Workqueue, _) => "workqueue",
         (By::Stack, _) => "stack",
         (By::Object, Kind::Handler) => "line",
         (By::Object, Kind::Softirq | Kind::Raise) => "vector",
         (By::Object, Kind::Queue | Kind::Device) => "operation",
-        (By::Object, Kind::Contention) => "kind",
+        (By::Object, Kind::Contention | Kind::Sleep | Kind::Reclaim) => "kind",
+        (By::Object, Kind::Queued | Kind::Work) => "function",
         (By::Object, _) => "call",
     }
 }
@@ -151,6 +198,36 @@ impl<'a> Report<'a> {
             Object::Disk(disk, op) => format!("{} {}", self.disk(disk), operation(op)),
             Object::Lock(kind, address) => at(kind, address),
             Object::Futex(op, address) => at(&format!("futex {op}"), address),
+            Object::Reclaim(kind) => reclaim(kind).into(),
+            Object::Work(function, None) => self.function(function),
+            Object::Work(function, Some(queue)) => {
+                format!("{} of {}", self.function(function), text(queue))
+            }
+            Object::Sleep(sleep, WokenBy::Unrecorded) => {
+                format!("{}, waker not recorded", state(sleep))
+            }
+            Object::Sleep(sleep, by) => format!("{}, woken by {}", state(sleep), self.waker(by)),
+        }
+    }
+
+    fn function(&self, address: u64) -> String {
+        let name = self.found.functions.get(&address);
+        name.map_or_else(|| format!("{address:#x}"), |name| out::printable(name))
+    }
+
+    /// What ended a sleep; without a thread, that of a group.
+    fn waker(&self, by: WokenBy) -> String {
+        let text = |name| out::printable(self.found.tables.text(name));
+        let thread = |id: Option<TaskId>| id.map_or("a thread".into(), |id| self.thread(id));
+        match by {
+            WokenBy::Thread(id) => thread(id),
+            WokenBy::Perhaps(id) => format!("{} or an interrupt", thread(id)),
+            WokenBy::Irq(number, name) => format!("{} (interrupt {number})", text(name)),
+            WokenBy::Softirq(vector) => format!("softirq {}", vector.name()),
+            WokenBy::Timer => "a timer".into(),
+            WokenBy::Disk(disk) => self.disk(disk),
+            WokenBy::Ipi(name) => format!("interrupt {}", text(name)),
+            WokenBy::Unrecorded => "not recorded".into(),
         }
     }
 
@@ -185,6 +262,11 @@ impl<'a> Report<'a> {
             Key::Lock(lock) => format!("{lock:#x}"),
             Key::File(None) => "no file, or several".into(),
             Key::File(Some(file)) => self.file(file).unwrap_or_else(unknown),
+            Key::State(sleep) => state(sleep).into(),
+            Key::Waker(by) => self.waker(by),
+            Key::Workqueue(name) => {
+                name.map_or_else(unknown, |name| out::printable(self.found.tables.text(name)))
+            }
             Key::Stack(..) => self.frames(key).join(";"),
         }
     }
@@ -278,19 +360,24 @@ impl<'a> Report<'a> {
     /// Why operations of a table were not measured, with their number.
     pub(super) fn missed(table: &Table) -> Vec<String> {
         let missed = table.missed;
+        let (outside, identical) = match table.kind {
+            Kind::Queued => (
+                "they were queued before the trace or the range or for a flush, were cancelled or had not started at its \
+                 end, or a CPU was not recorded then",
+                "they were queued again before they started: whether they had been cancelled or taken is not recorded",
+            ),
+            _ => (
+                "they began before the trace or the range, had not ended at its end, or a CPU was not recorded then",
+                "identical requests were in flight at once, and which of them ended first is not recorded",
+            ),
+        };
         let lines = [
             (
                 missed.lost,
                 "their start, their end or events in between were lost",
             ),
-            (
-                missed.outside,
-                "they began before the trace or the range, had not ended at its end, or a CPU was not recorded then",
-            ),
-            (
-                missed.identical,
-                "identical requests were in flight at once, and which of them ended first is not recorded",
-            ),
+            (missed.outside, outside),
+            (missed.identical, identical),
         ];
         let line =
             |(count, why): (u64, &str)| format!("{} not measured: {why}", out::thousands(count));
@@ -336,6 +423,7 @@ mod tests {
                 subject: Subject::Cpu,
                 tables: builder.finish(),
                 disks: BTreeMap::new(),
+                functions: BTreeMap::new(),
                 hints: Vec::new(),
                 range: (0, 1000),
                 span: (0, 1000),
