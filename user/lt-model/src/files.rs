@@ -196,6 +196,8 @@ enum Then {
     Unshares,
     Clones(Option<u64>),
     Execs,
+    /// The call may have changed any descriptor.
+    Forgets,
 }
 
 /// A call in flight.
@@ -340,7 +342,10 @@ impl Files {
         let step = self.step;
         let (fd, file, then) = match access {
             Access::Nothing => return,
-            Access::Anything => return self.forget(),
+            Access::Anything => {
+                self.forget();
+                (None, None, Then::Forgets)
+            }
             Access::Ring => return self.tables.has_ring(tid),
             Access::On(fd) => (Some(fd), self.file(tid, fd), Then::Nothing),
             Access::Flag(fd) => {
@@ -405,7 +410,14 @@ impl Files {
         name: Option<&[u8]>,
         result: Option<i64>,
     ) -> Option<(u64, FileName)> {
-        let call = self.calls.remove(&tid)?;
+        let Some(call) = self.calls.remove(&tid) else {
+            // The start was not recorded, or was that of a thread whose number exec has changed.
+            let closers = [&b"close"[..], b"dup", b"exec"];
+            if name.is_some_and(|name| closers.iter().any(|call| name.starts_with(call))) {
+                self.forget();
+            }
+            return None;
+        };
         if name.is_some_and(|name| self.names.text(call.call).as_bytes() != name) {
             // Events are missing, although no loss was reported.
             self.forget();
@@ -438,7 +450,7 @@ impl Files {
             }
             (Then::Unshares, Some(0)) => self.tables.copy(tid, tid, call.step, |_| true),
             // No event has shown this exec.
-            (Then::Execs, Some(0)) => self.forget(),
+            (Then::Execs, Some(0)) | (Then::Forgets, _) => self.forget(),
             _ => {}
         }
         Some((call.begin, file?))

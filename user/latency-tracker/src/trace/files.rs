@@ -32,6 +32,8 @@ pub(super) struct Text(FieldIndex, Option<FieldIndex>);
 pub(super) enum Arguments {
     Nothing,
     On(FieldIndex),
+    /// Maps a file, unless the flags say that the mapping is anonymous.
+    Map(FieldIndex, FieldIndex),
     Path(Text),
     Open(Text, Option<FieldIndex>),
     Create(&'static str),
@@ -50,6 +52,8 @@ pub(super) enum Arguments {
     Unshare(FieldIndex),
     Exec(Text),
     Ring,
+    /// A call without a name, and its number.
+    Unknown(Option<FieldIndex>),
     Anything,
 }
 
@@ -60,7 +64,8 @@ pub(super) fn are_shown(reader: &Reader) -> bool {
         let name = kinds::split(&class.name).map(|(_, name)| name);
         name == Some("sched_process_fork")
     };
-    reader.classes().any(is_fork) && several::has_all_calls(reader, &several::kernels(reader))
+    let kernels = several::kernels(reader);
+    several::in_all(reader, &kernels, &is_fork) && several::has_all_calls(reader, &kernels)
 }
 
 /// The decoders of all classes of a trace; empty if the trace does not show which files system calls work on.
@@ -178,7 +183,12 @@ fn arguments(class: &Class, call: &str) -> Option<Arguments> {
     let text = || {
         let names = ["filename", "pathname", "path"];
         let path = names.into_iter().find_map(field)?;
-        Some(Text(path, field("dfd").or_else(|| field("fd"))))
+        let directory = match call {
+            "execveat" => field("fd"),
+            // If this call has an `fd`, the path is not relative to it: see inotify_add_watch.
+            _ => field("dfd"),
+        };
+        Some(Text(path, directory))
     };
     Some(match call {
         "open" | "openat" | "openat2" | "creat" => Arguments::Open(text()?, field("flags")),
@@ -211,8 +221,14 @@ fn arguments(class: &Class, call: &str) -> Option<Arguments> {
         "epoll_ctl" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => {
             Arguments::On(field("epfd")?)
         }
+        "mmap" | "mmap2" | "mmap_pgoff" => {
+            let fields = field("fd").zip(field("flags"));
+            fields.map_or(Arguments::Nothing, |(fd, flags)| Arguments::Map(fd, flags))
+        }
         // The descriptor of another process.
         "pidfd_getfd" => Arguments::Nothing,
+        // LTTng does not know the names of calls that are newer than itself.
+        "unknown" => Arguments::Unknown(field("id")),
         _ => match (text(), field("fd")) {
             (Some(text), _) => Arguments::Path(text),
             (None, Some(fd)) => Arguments::On(fd),
@@ -248,10 +264,15 @@ impl Text {
 impl Arguments {
     /// What the call does with files; `None` if it does nothing, since an argument is no descriptor.
     fn access<'a>(&self, event: &lt_ctf::Event<'a>) -> Option<Access<'a>> {
+        const MAP_ANONYMOUS: i64 = 0x20;
         let fd = |field| descriptor(event, field).filter(|fd| *fd >= 0);
         Some(match self {
             Self::Nothing => Access::Nothing,
             Self::On(of) => Access::On(fd(*of)?),
+            Self::Map(of, flags) => match event.signed(*flags)? & MAP_ANONYMOUS {
+                0 => Access::On(fd(*of)?),
+                _ => Access::Nothing,
+            },
             Self::Path(text) => Access::Path(text.path(event)),
             Self::Open(text, flags) => Access::Open {
                 path: text.path(event),
@@ -279,6 +300,7 @@ impl Arguments {
             Self::Unshare(flags) => Access::Unshare(event.unsigned(*flags)?),
             Self::Exec(text) => Access::Exec(text.path(event)),
             Self::Ring => Access::Ring,
+            Self::Unknown(number) => unknown(number.and_then(|number| event.unsigned(number))),
             Self::Anything => Access::Anything,
         })
     }
@@ -302,11 +324,59 @@ fn fcntl(fd: i32, command: Option<u64>) -> Access<'static> {
 fn ioctl(fd: i32, command: Option<u64>) -> Access<'static> {
     const FIONCLEX: u64 = 0x5450;
     const FIOCLEX: u64 = 0x5451;
+    /// The type and the number of a command; the rest has the size of its argument, which differs in 32-bit programs.
+    const COMMAND: u64 = 0xffff;
     /// Sets a descriptor of another process.
-    const SECCOMP_IOCTL_NOTIF_ADDFD: u64 = 0x4018_2103;
-    match command {
+    const SECCOMP_IOCTL_NOTIF_ADDFD: u64 = 0x2103;
+    /// Closes a descriptor.
+    const AUTOFS_DEV_IOCTL_CLOSEMOUNT: u64 = 0x9375;
+    /// May close descriptors that came with a transaction.
+    const BINDER_WRITE_READ: u64 = 0x6201;
+    match command.map(|command| command & COMMAND) {
         Some(FIOCLEX | FIONCLEX) | None => Access::Flag(fd),
-        Some(SECCOMP_IOCTL_NOTIF_ADDFD) => Access::Anything,
+        Some(SECCOMP_IOCTL_NOTIF_ADDFD | AUTOFS_DEV_IOCTL_CLOSEMOUNT | BINDER_WRITE_READ) => {
+            Access::Anything
+        }
         Some(_) => Access::On(fd),
+    }
+}
+
+/// A call without a name, by its number. New calls have the same numbers on all architectures.
+fn unknown(number: Option<u64>) -> Access<'static> {
+    match number {
+        // io_uring_setup, io_uring_enter and io_uring_register
+        Some(425..428) => Access::Ring,
+        // Of the other calls before listns, only 436, close_range, closes descriptors.
+        Some(number) if number < 470 && number != 436 => Access::Nothing,
+        _ => Access::Anything,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_and_unnamed_calls_that_change_other_descriptors_are_known() {
+        for (command, access) in [
+            (0x5401, Access::On(3)),
+            (0x5451, Access::Flag(3)),
+            (0x4018_2103, Access::Anything),
+            (0xc018_9375, Access::Anything),
+            (0xc030_6201, Access::Anything),
+        ] {
+            assert_eq!(ioctl(3, Some(command)), access, "{command:#x}");
+        }
+        for (number, access) in [
+            (0, Access::Nothing),
+            (426, Access::Ring),
+            (435, Access::Nothing),
+            (436, Access::Anything),
+            (469, Access::Nothing),
+            (470, Access::Anything),
+        ] {
+            assert_eq!(unknown(Some(number)), access, "{number}");
+        }
+        assert_eq!(unknown(None), Access::Anything);
     }
 }

@@ -305,6 +305,10 @@ impl Tables {
             table.threads += 1;
             if !certain || table.doubtful.contains(&parent) {
                 table.doubtful.push(child);
+                // In a dump, the table at this address may now be that of either.
+                if let Some(address) = table.address.take() {
+                    self.by_address.remove(&address);
+                }
             }
             self.by_thread.insert(child, id);
         }
@@ -338,7 +342,9 @@ impl Tables {
         let own = self.by_thread.get(&tid).copied();
         let own = own.filter(|id| {
             let table = self.all.get(id);
-            table.is_some_and(|table| table.origin != Origin::Guessed)
+            table.is_some_and(|table| {
+                table.origin != Origin::Guessed && table.address.is_none_or(|at| at == address)
+            })
         });
         let there = self.by_address.get(&address).copied();
         let id = match (own, there) {
@@ -353,7 +359,8 @@ impl Tables {
             }
             (None, None) => self.add(tid, Origin::Dumped, Descriptors::new()),
         };
-        if let Some(table) = self.all.get_mut(&id) {
+        let table = self.all.get_mut(&id);
+        if let Some(table) = table.filter(|table| table.doubtful.is_empty()) {
             table.address = Some(address);
             self.by_address.insert(address, id);
         }

@@ -109,6 +109,21 @@ impl Script {
         self.ends(cpu, "clone", child.into());
     }
 
+    fn dumps(&mut self, tid: i32, table: u64) {
+        self.sees(0, &FileEvent::Table { tid, table });
+    }
+
+    fn dumps_descriptor(&mut self, table: u64, fd: i32, path: &str) {
+        let (path, closes) = (path.as_bytes(), Some(false));
+        let event = FileEvent::Descriptor {
+            table,
+            fd,
+            path,
+            closes,
+        };
+        self.sees(0, &event);
+    }
+
     /// The files of all reads; `-` if not known.
     fn files(self) -> String {
         let model = self.builder.finish();
@@ -248,28 +263,59 @@ fn a_process_that_may_share_descriptors_adds_no_name() {
 fn a_dump_shows_what_was_open_before_and_who_shares_it() {
     let mut s = Script::new();
     s.opens(0, "/early", 5);
-    for tid in [7, 8] {
-        s.sees(0, &FileEvent::Table { tid, table: 0x10 });
-    }
+    s.dumps(7, 0x10);
+    s.dumps(8, 0x10);
     for (fd, path) in [
-        (3, &b"/a"[..]),
-        (4, b"socket:[812]"),
-        (5, b"anon_inode:[eventfd]"),
-        (6, b"anon_inode:inotify"),
+        (3, "/a"),
+        (4, "socket:[812]"),
+        (5, "anon_inode:[eventfd]"),
+        (6, "anon_inode:inotify"),
     ] {
-        let (table, closes) = (0x10, Some(false));
-        let event = FileEvent::Descriptor {
-            table,
-            fd,
-            path,
-            closes,
-        };
-        s.sees(0, &event);
+        s.dumps_descriptor(0x10, fd, path);
     }
     s.reads(1, &[3, 4, 5, 6]);
     s.closes(1, 3);
     s.reads(0, &[3, 4]);
     assert_eq!(s.files(), "/a socket eventfd inotify - socket");
+}
+
+#[test]
+fn a_dump_of_a_process_that_may_have_a_copy_is_not_of_the_table_of_its_creator() {
+    let mut s = Script::new();
+    s.dumps(7, 0x10);
+    s.clones(0, None, 9, false);
+    s.dumps(9, 0x20);
+    s.runs(1, 9, S);
+    s.sees(1, &FileEvent::Exec { tid: 9, old: 9 });
+    s.dumps_descriptor(0x20, 3, "/b");
+    s.reads(0, &[3]);
+    assert_eq!(s.files(), "-");
+}
+
+#[test]
+fn threads_with_different_tables_in_a_dump_share_none() {
+    let mut s = Script::new();
+    s.dumps(7, 0x10);
+    // The flags of clone3 are not recorded.
+    s.clones(0, None, 9, true);
+    s.dumps(9, 0x20);
+    s.dumps_descriptor(0x10, 3, "/a");
+    s.dumps_descriptor(0x20, 3, "/b");
+    s.reads(0, &[3]);
+    s.runs(1, 9, S);
+    s.reads(1, &[3]);
+    assert_eq!(s.files(), "/a /b");
+}
+
+#[test]
+fn a_close_whose_start_is_not_recorded_makes_everything_unknown() {
+    let mut s = Script::new();
+    s.opens(0, "/a", 3);
+    s.ends(1, "write", 1);
+    s.reads(0, &[3]);
+    s.ends(1, "close", 0);
+    s.reads(0, &[3]);
+    assert_eq!(s.files(), "/a -");
 }
 
 #[test]
