@@ -102,8 +102,8 @@ impl Analysis {
     fn subbuf_size(self) -> u64 {
         match self {
             Self::Path | Self::Delays | Self::Syscalls => 4 << 20,
-            Self::Wakeups | Self::Cpu | Self::Locks => 2 << 20,
-            Self::Irq | Self::Io => 1 << 20,
+            Self::Wakeups | Self::Sleeps | Self::Cpu | Self::Locks => 2 << 20,
+            Self::Irq | Self::Io | Self::Work | Self::Reclaim => 1 << 20,
         }
     }
 }
