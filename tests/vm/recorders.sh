@@ -77,7 +77,7 @@ echo "== an instance that is replaced"
 start same -o /tmp/same same block threshold=50ms dev=slow
 same=$!
 control -same
-control 'same block threshold=1h dev=slow'
+control 'same block threshold=3600s dev=slow'
 wait $same && status=0 || status=$?
 cat /tmp/same.log
 assert_eq "$status" 0 "the exit status of a recorder without alerts"

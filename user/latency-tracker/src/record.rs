@@ -233,8 +233,11 @@ impl Recorder<'_> {
             self.service.alive();
             if look <= Instant::now() {
                 self.look(&mut machine);
-                // Another program may have limited the instance to a cgroup that exists.
-                followed = followed.or_else(|| self.armed.cgroup().and_then(Followed::of));
+                // Another program may have limited the instance to another cgroup.
+                let now = self.armed.cgroup();
+                followed = followed
+                    .filter(|cgroup| Some(cgroup.number()) == now)
+                    .or_else(|| now.and_then(Followed::of));
                 look = Instant::now() + LOOK;
             }
             if let Some(cgroup) = followed.take_if(|cgroup| cgroup.due() <= Instant::now()) {
@@ -360,16 +363,18 @@ impl Recorder<'_> {
     /// there is one.
     fn follow(&self, mut followed: Followed, left: &mut Note) -> Option<Followed> {
         let name = self.args.name();
-        match followed.look(|| None) {
-            None => {}
-            Some(Change::Removed) => note(&format!(
+        let Some(change) = followed.look(|| None) else {
+            return Some(followed);
+        };
+        // Another program may have changed the instance, or removed it.
+        if self.armed.cgroup() != Some(followed.number()) {
+            return self.followed();
+        }
+        match change {
+            Change::Removed => note(&format!(
                 "the cgroup of {name} was removed: nothing is tracked until it is created again"
             )),
-            Some(Change::New(number)) => {
-                // Another program may have changed the instance, or removed it.
-                if self.armed.cgroup() != Some(followed.number()) {
-                    return self.followed();
-                }
+            Change::New(number) => {
                 if let Err(error) = self.armed.limit_to(number, left) {
                     note(&format!(
                         "the cgroup of {name} was created again, but the instance is still limited to the old one, so \

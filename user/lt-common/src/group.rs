@@ -30,10 +30,16 @@ fn path_below(root: &Path, number: u64) -> Option<String> {
 }
 
 /// Returns the directory of the cgroup at this path, whether or not it exists. `None` if it is not visible here, or if
-/// this is not a path.
+/// this is not the path of a cgroup.
 pub fn directory(path: &str) -> Option<PathBuf> {
+    directory_below(&root()?, path)
+}
+
+fn directory_below(root: &Path, path: &str) -> Option<PathBuf> {
     let below = path.strip_prefix('/')?.trim_start_matches('/');
-    Some(root()?.join(below))
+    // The inode of a directory elsewhere may have the number of some cgroup.
+    let leads_out = below.split('/').any(|part| part == "..");
+    (!leads_out).then(|| root.join(below))
 }
 
 /// Returns the number of the cgroup in this directory: the number of its inode. `None` if there is no cgroup.
@@ -156,6 +162,15 @@ mod tests {
         fs::remove_dir(root.join("a.slice/b")).unwrap();
         assert_eq!(path_below(&root, gone), None);
         fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_path_leads_to_a_directory_below_the_root() {
+        let of = |path: &str| directory_below(Path::new("/mount"), path);
+        assert_eq!(of("/"), Some("/mount".into()));
+        assert_eq!(of("//a..b/c"), Some("/mount/a..b/c".into()));
+        assert_eq!(of("a"), None);
+        assert_eq!(of("/a/../../tmp"), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! block: block I/O request, issue or insert to completion (key: the request)
 //!   threshold=10ms duration: report a delay longer than this
 //!   from=issue issue|insert: where the delay starts (at creation only)
+//! syscall: system calls, from entry to exit (key: the task); lacks: calls in flight at the start
 //! ```
 
 use serde::Serialize;
@@ -65,30 +66,27 @@ impl TrackerInfo {
                 .trim()
                 .split_once(": ")
                 .ok_or_else(|| bad("name: text"))?;
-            let text = text.trim().to_string();
+            let text = text.trim();
             if !line.starts_with([' ', '\t']) {
+                let (text, lacks) = match text.split_once("; lacks: ") {
+                    Some((text, lacks)) => (text, Some(lacks.to_string())),
+                    None => (text, None),
+                };
                 all.push(Self {
                     name: head.to_string(),
-                    text,
+                    text: text.to_string(),
                     unavailable: None,
                     params: Vec::new(),
-                    lacks: None,
+                    lacks,
                 });
                 continue;
             }
             let tracker = all
                 .last_mut()
                 .ok_or_else(|| bad("a tracker before its parameters"))?;
-            match head {
-                "unavailable" => {
-                    tracker.unavailable = Some(text);
-                    continue;
-                }
-                "lacks" => {
-                    tracker.lacks = Some(text);
-                    continue;
-                }
-                _ => {}
+            if head == "unavailable" {
+                tracker.unavailable = Some(text.to_string());
+                continue;
             }
             let (name, rest) = head
                 .split_once('=')
@@ -98,7 +96,7 @@ impl TrackerInfo {
                 name: name.to_string(),
                 default: default.to_string(),
                 kind: kind.trim().to_string(),
-                text,
+                text: text.to_string(),
             });
         }
         Ok(all)
@@ -113,7 +111,7 @@ mod tests {
         threshold=10ms duration: report a delay longer than this\n  \
         from=issue issue|insert: where the delay starts (at creation only)\n\
         other: something\n  unavailable: no such tracepoint\n\
-        third: something\n  lacks: NMIs\n  a=1 number: b\n";
+        third: something; lacks: NMIs\n  a=1 number: b\n";
 
     #[test]
     fn trackers_and_their_parameters_are_read() {
@@ -127,6 +125,7 @@ mod tests {
         assert!(!all[0].params[0].is_fixed() && all[0].params[1].is_fixed());
         assert_eq!(all[1].unavailable.as_deref(), Some("no such tracepoint"));
         assert_eq!(all[1].lacks, None);
+        assert_eq!(all[2].text, "something");
         assert_eq!(all[2].lacks.as_deref(), Some("NMIs"));
         assert_eq!(all[2].params[0].name, "a");
     }

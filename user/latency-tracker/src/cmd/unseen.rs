@@ -56,7 +56,7 @@ mod tests {
                 .unwrap()
                 .contains("not tracked")
         );
-        let arm64 = "syscall: x\n  lacks: calls in flight at the start, on arm64\n";
+        let arm64 = "syscall: x; lacks: calls in flight at the start, on arm64\n";
         let arm64 = TrackerInfo::parse_all(arm64).unwrap();
         assert_eq!(
             unseen(&instance("syscall"), &stock, arm64.first()),

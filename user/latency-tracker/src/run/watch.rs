@@ -112,12 +112,6 @@ impl<'a> Watch<'a> {
     /// Turns the instance off, so that its figures are consistent, and returns them.
     pub(super) fn finish(mut self, time: Duration, see: &mut dyn FnMut(Alert)) -> Result<Measured> {
         self.read(see)?;
-        if let Some(number) = Groups::find().missing(&self.root.instance(&self.name)?) {
-            note(&format!(
-                "not measured to the end: {}",
-                about_missing(number)
-            ));
-        }
         let begun = Instant::now();
         let mut pending = self.root.pending(&self.name)?;
         let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -130,6 +124,13 @@ impl<'a> Watch<'a> {
             take_ended(&mut pending, took, &alert);
             see(alert);
         })?;
+        // Only now, since the search of many cgroups takes a while.
+        if let Some(number) = Groups::find().missing(&self.root.instance(&self.name)?) {
+            note(&format!(
+                "not measured to the end: {}",
+                about_missing(number)
+            ));
+        }
         let stats = self.root.stats(&self.name)?;
         // An operation that ended below the threshold after `pending` was read has raised no alert, and is still in the
         // list.

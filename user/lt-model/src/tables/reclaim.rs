@@ -66,7 +66,11 @@ impl Machine for Reclaims {
             Step::Reclaims(kind) => self.begin(ground, seen, kind),
             Step::Reclaimed(kind) => self.end(ground, seen, kind),
             Step::Known(What::Fork { child, .. }) => {
-                self.open.retain(|(tid, _), _| *tid != child);
+                // An older thread had this number, and its end is missing.
+                for _ in self.open.extract_if(|(tid, _), _| *tid == child) {
+                    let who = Some((child, None));
+                    self.table.miss(seen.time, who, ground.why());
+                }
             }
             _ => {}
         }

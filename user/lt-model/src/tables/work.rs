@@ -56,10 +56,18 @@ impl Works {
             workqueue: item.workqueue.map(|name| ground.names.number(name)),
             again: false,
         };
-        self.waiting
-            .entry(item.work)
-            .and_modify(|waiting| waiting.again = true)
-            .or_insert(new);
+        match self.waiting.get_mut(&item.work) {
+            // The item may have run in the gap, or may still be waiting.
+            Some(earlier) if ground.spans(earlier.since) => {
+                self.queued.miss(time, None, ground.why());
+                *earlier = new;
+                earlier.again = true;
+            }
+            Some(earlier) => earlier.again = true,
+            None => {
+                self.waiting.insert(item.work, new);
+            }
+        }
     }
 
     fn start(&mut self, ground: &mut Ground, seen: &Seen<'_>, item: &Work<'_>) {

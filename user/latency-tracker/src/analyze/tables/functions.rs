@@ -14,8 +14,8 @@ use anyhow::Result;
 use crate::trace::Identity;
 
 /// The note if no function can be named.
-pub(super) const UNKNOWN: &str = "functions are shown by address: the trace is not of this boot, or \
-                                  /proc/kallsyms hides the addresses (run as root)";
+pub(super) const UNKNOWN: &str = "functions are shown by address: the trace is not known to be of \
+                                  this boot, or /proc/kallsyms hides the addresses (run as root)";
 
 /// The names of the kernel's functions by address; empty if this boot did not record the trace, or if the addresses are
 /// hidden.

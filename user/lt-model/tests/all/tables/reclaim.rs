@@ -79,3 +79,23 @@ fn reclaim_at_the_edges_and_over_gaps_is_counted() {
     let table = &tables(Analysis::Reclaim, &all)[0];
     assert_eq!((took(table), table.missed), (vec![(40, 7)], missed(2, 2)));
 }
+
+#[test]
+fn a_reclaim_whose_end_is_missing_is_counted_even_if_its_thread_is_replaced() {
+    let fork = What::Fork {
+        child: 7,
+        name: b"new",
+    };
+    let all = [
+        of(switch(0, 0, 0, R, 7)),
+        begin(10, 0, Reclaim::Direct),
+        // The reclaim ends, and its thread, too.
+        lost(12, 0, 13),
+        of(at(20, 0, fork)),
+        of(switch(25, 0, 0, R, 7)),
+        begin(30, 0, Reclaim::Direct),
+        end(34, 0, Reclaim::Direct),
+    ];
+    let table = &tables(Analysis::Reclaim, &all)[0];
+    assert_eq!((took(table), table.missed), (vec![(30, 4)], missed(1, 0)));
+}

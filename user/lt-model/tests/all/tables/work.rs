@@ -109,6 +109,28 @@ fn an_item_that_is_queued_again_before_it_starts_is_not_measured() {
 }
 
 #[test]
+fn an_item_that_is_queued_again_after_a_gap_counts_twice() {
+    let all = [
+        of(switch(0, 0, 0, R, 7)),
+        queue(10, 0, 1),
+        // It may have run here.
+        lost(12, 1, 13),
+        queue(20, 0, 1),
+        start(25, 0, 1),
+        end(26, 0, 1),
+        queue(30, 0, 1),
+        start(32, 0, 1),
+    ];
+    let found = tables(Analysis::Work, &all);
+    let queued = find(&found, Kind::Queued);
+    let expected = Missed {
+        identical: 1,
+        ..missed(1, 0)
+    };
+    assert_eq!((took(queued), queued.missed), (vec![(30, 2)], expected));
+}
+
+#[test]
 fn items_at_the_edges_and_over_gaps_are_counted() {
     let all = [
         of(switch(0, 0, 0, R, 7)),
