@@ -329,8 +329,7 @@ impl Builder {
         };
         let time = time.max(last);
         let thread = self.cpus.get(cpu).and_then(|at| at.thread());
-        let known = thread.and_then(|id| self.tasks.threads.get(id.0 as usize));
-        let tid = known.map(|thread| thread.tid);
+        let tid = thread.and_then(|thread| self.tid(thread));
         let before = self.files.bytes();
         let ended = self.files.see(time, tid, event);
         if let (Some((begin, file)), Some(thread)) = (ended, thread) {
@@ -423,6 +422,9 @@ impl Builder {
             What::Exit => {
                 if let Some(thread) = self.cpus.at(cpu).thread() {
                     self.tasks.of(thread).user_since = None;
+                    if let Some(tid) = self.tid(thread) {
+                        self.files.exit(tid);
+                    }
                 }
             }
             What::Irq { number, name } => {
