@@ -354,7 +354,26 @@ fn unknown(number: Option<u64>) -> Access<'static> {
 
 #[cfg(test)]
 mod tests {
+    use crate::trace::feed::tests::traces;
+
     use super::*;
+
+    #[test]
+    fn a_path_is_relative_to_the_descriptor_of_a_directory_only() {
+        let dir = traces();
+        let reader = Reader::open(&dir.path().join("all")).unwrap();
+        let of = |call: &str| {
+            let name = format!("syscall_entry_{call}");
+            let class = reader.classes().find(|class| class.name == name);
+            arguments(class.unwrap(), call).unwrap()
+        };
+        assert!(matches!(of("openat"), Arguments::Open(Text(_, Some(_)), _)));
+        assert!(matches!(of("execveat"), Arguments::Exec(Text(_, Some(_)))));
+        let watch = of("inotify_add_watch");
+        assert!(matches!(watch, Arguments::Path(Text(_, None))));
+        assert!(matches!(of("mmap"), Arguments::Map(..)));
+        assert!(matches!(of("unknown"), Arguments::Unknown(Some(_))));
+    }
 
     #[test]
     fn commands_and_unnamed_calls_that_change_other_descriptors_are_known() {
