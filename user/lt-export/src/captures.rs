@@ -248,7 +248,7 @@ mod tests {
         // Captures that can be read are exact.
         assert_eq!(of(&private).unwrap(), 0);
         assert!(of(&index).is_err(), "a file is no directory of captures");
-        fs::set_permissions(&private, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&private, fs::Permissions::from_mode(0o000)).unwrap();
         // Modes do not restrict root.
         let may_read = fs::read_dir(&private).is_ok();
         assert_eq!(of(&private).unwrap(), usize::from(!may_read));

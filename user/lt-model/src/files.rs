@@ -373,7 +373,7 @@ impl Files {
                     self.tables.close(tid, to, step);
                 }
                 // A descriptor that replaces itself keeps its flag.
-                let closes = Some(closes).filter(|_| to != Some(from));
+                let closes = (to != Some(from)).then_some(closes);
                 (Some(from), file, Then::Opens(closes))
             }
             Access::Close(fd) => {

@@ -278,7 +278,7 @@ impl Arguments {
                 path: text.path(event),
                 closes: flags.and_then(|flags| closes(event, flags)),
             },
-            Self::Create(kind) => Access::Create(*kind),
+            Self::Create(kind) => Access::Create(kind),
             Self::Dup { from, to, flags } => Access::Dup {
                 from: fd(*from)?,
                 to: match to {

@@ -156,7 +156,7 @@ impl Sleeps {
             }) => What::WorkEnd,
             Step::Block(_) | Step::Work(_) => return,
             Step::Reclaims(_) | Step::Reclaimed(_) => return,
-            Step::Contended { .. } | Step::Acquired { .. } => return,
+            Step::Contended { .. } | Step::Acquired { .. } | Step::File => return,
         };
         self.model.feed(&Event {
             time: seen.time,
