@@ -323,9 +323,8 @@ impl Files {
 
     /// The calls in flight whose file is known: the thread, the time at which it began, and the file.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = (i32, u64, FileName)> {
-        let known = move |(tid, call): (&i32, &Call)| {
-            Some((*tid, call.begin, self.file_of(*tid, call)?))
-        };
+        let known =
+            move |(tid, call): (&i32, &Call)| Some((*tid, call.begin, self.file_of(*tid, call)?));
         self.calls.iter().filter_map(known)
     }
 
