@@ -98,6 +98,12 @@ echo 'slow offcpu threshold=20ms comm=sleep ring=64' >$CONF/a.conf
 applies 0 $CONF
 said "restarted slow ($CONF/a.conf:1): its counters and alerts start again, because ring can only be given at creation"
 assert_eq "$(read_back slow ring)" 64 ring
+# Its value stays: the instance keeps running.
+echo 'slow offcpu threshold=30ms comm=sleep ring=64' >$CONF/a.conf
+applies 0 $CONF
+said "changed slow"
+silent restarted
+assert_eq "$(read_back slow threshold)" 30000000 threshold
 
 # The cgroup of an unchanged line is removed and created again, as for a unit that restarts.
 GROUP=/sys/fs/cgroup/lt-apply
