@@ -54,7 +54,7 @@ module: ## build the kernel module: for the running kernel if it has Rust, else 
 user: ## build the commands, optimised as a whole (minutes)
 	@scripts/build-user --release
 
-install: ## install what was built: module, command, man pages, completions [DESTDIR= PREFIX= KREL=]
+install: ## install what was built: module, command, man pages, guides, completions [DESTDIR= PREFIX= KREL=]
 	@$(place) scripts/install
 
 uninstall: ## remove exactly what make install has installed [DESTDIR= PREFIX=]

@@ -80,6 +80,7 @@ LTTNG_TRACEPOINT_ENUM(latency_tracker_irq_ret,
 		ctf_enum_value("handled", 1)
 		ctf_enum_value("wake_thread", 2)
 		ctf_enum_value("pending", 3)
+		ctf_enum_value("other", 4)
 	)
 )
 

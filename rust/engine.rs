@@ -456,19 +456,6 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         (self.seed.hash(key) >> 32) as u32
     }
 
-    /// Finds a live event and claims it.
-    #[inline(always)]
-    fn claim<'a>(
-        &'a self,
-        guard: &'a P::Guard,
-        hash: u64,
-        hits: Hits<'a>,
-        key: &[u64; K],
-    ) -> Option<(Won<'a>, &'a Event<K, D>)> {
-        let take = |found| self.take(key, found);
-        self.table.find_among(guard, hash, hits, take)
-    }
-
     /// Claims the event in a cell that was found, if it is live and has this key.
     #[inline(always)]
     fn take<'a>(

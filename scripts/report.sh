@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# report.sh: reports named results, for tests/run and scripts/check. Needs lib.sh, $LOGS, and for `beside` and
-# `several` $JOBS.
+# report.sh: reports named results, for tests/run, tests/run-debug and scripts/check, and selects names for
+# tests/run-suite. Needs lib.sh, $LOGS, and for `beside` and `several` $JOBS.
 
 [ "${BASH_VERSINFO[0]}${BASH_VERSINFO[1]}" -ge 51 ] || die "needs bash 5.1"
 declare -A running=() judges=()
@@ -156,8 +156,8 @@ several() {
 slot() { [ ${#running[@]} -lt "$JOBS" ] || reap; }
 
 # reap: wait for one of the running commands, and report its results. `jobs` shows which one has
-# ended. `wait` no longer knows a command that ended some time ago, if a signal killed it, or if
-# another child has its pid now.
+# ended: `wait` may no longer know that of a command that a signal killed, or whose pid another
+# child has now.
 reap() {
 	local pid known
 	while :; do
@@ -205,7 +205,8 @@ costly() {
 closing() {
 	local line
 	[ -z "$list" ] || exit 0
-	[ $((passed + failed + skipped)) -gt 0 ] || die "nothing has a name like that; see $0 --list, and LT_LONG=1 $0 --list for what make test-long adds"
+	# only tests/run has $LONG
+	[ $((passed + failed + skipped)) -gt 0 ] || die "nothing has a name like that; see $0 --list${LONG+, and LT_LONG=1 $0 --list for what make test-long adds}"
 	costly
 	for line in "${on_costs[@]}"; do "$line"; done
 	echo "$(elapsed "$SECONDS"), logs in $LOGS"

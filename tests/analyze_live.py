@@ -5,8 +5,9 @@ with threshold 0 that ran while the trace was recorded, for tests/vm/analyze-liv
 
 usage: analyze_live.py BORN LAST LINE DEVICE
 
-It compares wakeups and calls of the tasks with ids after BORN, up to LAST, and not in /tmp/alive; handlers of LINE; and
-requests of DEVICE. /tmp has the alerts of each instance, and the report of each analysis as JSON.
+It compares wakeups, waits of preempted tasks, and calls of the tasks with ids after BORN, up to LAST, and not in
+/tmp/alive; their calls of futex once more, with operation and address; handlers of LINE; softirqs HI; and requests of
+DEVICE. /tmp has the alerts of each instance, and the report of each analysis as JSON.
 
 The probes of the module and of the tracer are two functions on one tracepoint, and read the clock one after the other.
 So times differ a little, but no limit is needed: both probes record an operation's start before either records its end,
@@ -20,6 +21,9 @@ import sys
 from collections import Counter
 
 KINDS = {"R": "read", "W": "write"}
+# FUTEX_*, without the flags for private futexes and for the clock
+FUTEXES = ("wait", "wake", "fd", "requeue", "cmp_requeue", "wake_op", "lock_pi", "unlock_pi", "trylock_pi",
+           "wait_bitset", "wake_bitset", "wait_requeue_pi", "cmp_requeue_pi", "lock_pi2")
 
 
 def nothing(_):
@@ -94,6 +98,9 @@ def main(born, last, line, device):
     # By default, the rows are by thread.
     compare("wakeups", recorded(table_of("wakeups", "wakeup"), of_thread), alerts("wakeups", of_alert), 300)
 
+    live = alerts("preempted", of_alert)
+    compare("preempted", recorded(table_of("cpu", "preempted"), of_thread), live, 1)
+
     trace = recorded(table_of("syscalls", "call"), of_thread, lambda case: case.get("call", ""))
     pairs = compare("calls", trace, alerts("calls", of_alert, lambda fields: int(fields["number"])), 1500)
     # The tracer's names of some calls differ from the kernel's, but each number must have one name, and each name one
@@ -101,12 +108,27 @@ def main(born, last, line, device):
     pairs = {pair for pair in pairs if pair[0] != "unknown"}
     assert len(pairs) == len({name for name, _ in pairs}) == len({number for _, number in pairs}), sorted(pairs)
 
+    def of_futex(fields):
+        return of_alert(fields) if fields["call"] == "futex" else None
+
+    live = alerts("calls", of_futex, lambda fields: (FUTEXES[int(fields["arg1"], 16) & 127], int(fields["arg0"], 16)))
+    trace = recorded(table_of("locks", "futex"), of_thread,
+                     lambda case: (case["operation"], int(case.get("lock", "0x0"), 16)))
+    for one, other in compare("futex", trace, live, 20):
+        assert one == other, (one, other)
+
     def of_line(case):
         return (case["line"], case["name"]) if case["line"] == int(line) else None
 
     # The name is quoted in an alert.
     live = alerts("handlers", lambda fields: (int(fields["irq"]), json.loads(fields["action"])))
     compare("handlers", recorded(table_of("irq", "handler"), of_line), live, 10)
+
+    def of_hi(case):
+        return 0 if case["vector"] == 0 else None
+
+    live = alerts("softirqs", lambda fields: int(fields["vec"]))
+    compare("softirqs", recorded(table_of("irq", "softirq"), of_hi), live, 5)
 
     def of_device(case):
         return case["operation"] if case["device"] == device else None

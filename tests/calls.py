@@ -6,7 +6,7 @@ usage: calls.py write MS N     a process writes more than a pipe holds, in one c
                                MS and then reads a part
        calls.py exec           a thread that is not the first one executes another program
        calls.py compat N       getpid() by the entry for 32-bit programs, N times; on arm64 by such a program
-       calls.py many N         calls of several kinds, N times, by two processes
+       calls.py many N [TURNS] calls of several kinds, N times, by two processes; then two threads take turns
 """
 
 import os
@@ -99,10 +99,31 @@ def some(times):
             wait_for([child(time.sleep, 0.001)])
 
 
-def many(times):
+def take_turns(times):
+    """Two threads take turns: each waits for a lock that the other one releases."""
+    ping, pong = threading.Lock(), threading.Lock()
+    ping.acquire()
+    pong.acquire()
+
+    def answer():
+        for _ in range(times):
+            ping.acquire()
+            pong.release()
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    for _ in range(times):
+        ping.release()
+        pong.acquire()
+    thread.join()
+
+
+def many(times, turns=0):
     other = child(some, times)
     some(times)
     wait_for([other])
+    if turns:
+        take_turns(turns)
 
 
 def main(words):

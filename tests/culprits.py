@@ -200,10 +200,11 @@ CASES = [
     Case("mutex", causes.work, f"lock threshold=300ms kind={'rtmutex' if RT else 'mutex'} comm=victim",
         of(r"kworker/\S+", TIMER)),
     # On PREEMPT_RT, and elsewhere if there are many, a thread runs the softirqs. An irq_work raises them, not a device:
-    # a sentence that does not name the irq_work still names what used the CPU.
+    # a sentence that does not name the irq_work still names what used the CPU. Interrupts and threads may take turns.
     Case("storm", storm, "syscall threshold=600ms comm=victim calls=read",
         VICTIM + RUNNABLE
-        + r"CPU 1, which (worked for softirq HI( raised by interrupt irq_work)?|ran (ksoftirqd|ktimers)/1/\d+)"),
+        + r"CPU 1, which (worked for softirq HI( raised by interrupt irq_work)?|ran (ksoftirqd|ktimers)/1/\d+)"
+        + r"( for \S+ of \S+, its longest use)?"),
     Case("membarrier", causes.membarrier, f"{SLEEPS} threshold=1ms max_alerts=1",
         # The victim waits for a grace period. No CPU delays it: the RCU thread checks the CPUs again after a while.
         # On PREEMPT_RT a per-CPU thread runs the callback, and the tick wakes that thread.

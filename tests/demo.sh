@@ -33,11 +33,25 @@ fio --output=/tmp/fio.log --direct=1 --bs=4k --ioengine=libaio --name=fast --fil
 wait_until 20 sh -c '! pidof lttng-sessiond >/dev/null'
 rm -rf "$HOME/lttng-traces"
 
-title "1. Follow every disk request; report those that take longer than $THRESHOLD"
+title "1. A program reads from a disk that is slow, and one command says why"
+dd if=/dev/slow of=/dev/null bs=4k count=16000 iflag=direct 2>/dev/null &
+reader=$!
+status=0
+run latency-tracker why --disk slow --over $THRESHOLD -d 5m >/tmp/why.log 2>&1 || status=$?
+cat /tmp/why.log
+kill $reader
+wait $reader || :
+assert_eq $status 2 "the exit status of why"
+grep -q "^by dd/$reader, took 20" /tmp/why.log || fail "the late program is not named"
+because='(99|100) % of the delay \(20[0-9.]+ms\): the request was at the device, which had no other request before it'
+tr -s ' \n' ' ' </tmp/why.log | grep -qE "$because" || fail "why the disk is slow is not explained"
+assert_eq "$(cat $LT/control)" "" "instances that why left"
+
+title "2. Follow every disk request; report those that take longer than $THRESHOLD"
 run latency-tracker start disks block threshold=$THRESHOLD
 run cat $LT/control
 
-title "2. Record the kernel's last moments in memory, and keep them when a request was slow"
+title "3. Record the kernel's last moments in memory, and keep them when a request was slow"
 printf '# latency-tracker record -o /tmp/captures -n 1 disks &\n'
 latency-tracker record -o /tmp/captures -n 1 disks >/tmp/record.log 2>&1 &
 recorder=$!
@@ -46,7 +60,7 @@ cat /tmp/record.log
 kill -0 $recorder 2>/dev/null || fail "the recorder has ended"
 recorded=$(wc -l </tmp/record.log)
 
-title "3. Thousands of requests of 2 ms, and among them $SLOW of 200 ms; the alerts as they come"
+title "4. Thousands of requests of 2 ms, and among them $SLOW of 200 ms; the alerts as they come"
 latency-tracker watch disks --on-alert continue &
 watcher=$!
 follow $LT/disks/alerts /tmp/alerts
@@ -60,10 +74,10 @@ sleep 1.5
 kill -INT $watcher
 wait $watcher || :
 
-title "4. How long they took, fast and slow"
+title "5. How long they took, fast and slow"
 run latency-tracker hist disks -m
 
-title "5. What it cost"
+title "6. What it cost"
 run cat $LT/disks/stats >/tmp/stats
 awk '
 	{ v[$1] = $2 }
@@ -80,11 +94,11 @@ assert_eq "$(stat disks alerts)" $SLOW "alerts in all"
 
 wait_until 60 sh -c "! kill -0 $recorder 2>/dev/null"
 wait $recorder || :
-title "6. Remove everything"
+title "7. Remove everything"
 run latency-tracker stop disks
 run rmmod latency_tracker
 
-title "7. Why the first slow request was slow"
+title "8. Why the first slow request was slow"
 tail -n +$((recorded + 1)) /tmp/record.log
 run ls /tmp/captures/0001
 because='100 % of the delay (200.*ms): the request was at the device, which had no$'

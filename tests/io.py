@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Performs I/O of all classes of the tracker `io`, for tests inside the virtual machine.
 
-usage: io.py mix GATE DISK ROUNDS       opens GATE, a FIFO, which waits until its other end is opened; then
+usage: io.py mix GATE DISK ROUNDS       opens GATE, a FIFO, and so waits until its other end is opened; then
                                         reads, writes, syncs, opens and closes in many ways, in two processes
        io.py write DISK COUNT           direct writes of 4 KiB, one after another, each synced
        io.py serve COMMANDS ANSWERS     executes the lines of the FIFO COMMANDS, until all writers have closed it, and
@@ -116,7 +116,7 @@ def mix(gate, path, rounds):
         os._exit(0)
     disk(path, rounds)
     _, status = os.waitpid(child, 0)
-    sys.exit(status)
+    sys.exit(status != 0)
 
 
 def write(path, count):

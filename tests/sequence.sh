@@ -4,8 +4,8 @@
 # sequence.sh: runs several tests in one virtual machine, one after another (tests/run and tests/run-debug start
 # it there).
 #
-# usage: sh sequence.sh PATIENCE [LEAKS]   how many times longer than a test says its waits may take; the name
-#                                          under which leaks are reported
+# usage: sh sequence.sh PATIENCE [LEAKS]   the factor by which the time limits of waits in tests are multiplied; the
+#                                          name under which leaks are reported
 #
 # Marks where each test begins and ends, and when its cleanup is done, in the output and in the kernel's log:
 #
@@ -16,7 +16,8 @@
 # Each test finds the machine in the same state as the first one: no module of ours, no disk, an
 # empty kernel log, no tracing, the same settings. If leftovers of a test cannot be removed, the
 # sequence ends. Without LEAKS it also ends if the state differs otherwise, and after a failed test,
-# which may have left invisible damage; then the caller limits a test's time.
+# which may have left invisible damage. The time of a test is limited here with LEAKS, and by the
+# caller without.
 
 PATIENCE=$1
 leaks=${2:-}
@@ -47,9 +48,9 @@ put_back() {
 	# Our module first: it may watch the disks. A module may be in use by another one that calls or follows its
 	# functions, or by a task that was just killed: so try more than once.
 	for pause in 0 1 5; do
+		sleep $pause
 		for module in $(ours); do rmmod "$module" 2>/dev/null; done
 		[ -n "$(ours)" ] || break
-		sleep $pause
 	done
 	[ -z "$(ours)" ] || { ours; return 1; }
 	for disk in "$kernel"/config/nullb/*/; do
@@ -79,11 +80,12 @@ put_back() {
 		read -r count <$hosts
 		while [ "$count" -gt 0 ]; do echo -1 >$hosts; count=$((count - 1)); done
 		for pause in 0 0.1 0.3 1 3 6 12; do
+			sleep $pause
 			gone=yes
 			for target in $files; do [ ! -e "$target" ] || gone=no; done
 			[ $gone = no ] || break
-			sleep $pause
 		done
+		[ $gone = yes ] || { echo "files of scsi_debug are still there:$files"; return 1; }
 	fi
 	for module in scsi_debug dm_delay null_blk; do
 		! grep -q "^$module " /proc/modules || rmmod $module || return 1

@@ -2,6 +2,7 @@
 """Checks for vm/top: the values of `latency-tracker top`, and its behaviour on a terminal.
 
 usage: top.py once TOP HIST             values since the start are those of `hist --json` and its counters
+       top.py groups TOP SUBJECT        each instance with alerts has one group, SUBJECT, with the sums of its alerts
        top.py between BEFORE TOP AFTER  the age of the oldest operation is between those of two readings of
                                         `pending --json`
        top.py shows TOP NAME=ENDED...   the intervals have shown this many ended operations, or more
@@ -45,6 +46,24 @@ def once(top, hist):
     raised = sum(one["alerts"] for one in report["instances"])
     assert len(report["alerts"]) == raised, (len(report["alerts"]), raised)
     assert all(alert["delay"] > 10_000_000 for alert in report["alerts"])
+
+
+def groups(top, subject):
+    (report,) = lines(top)
+    expected = {}
+    for alert in report["alerts"]:
+        expected.setdefault(alert["instance"], []).append(alert)
+    assert expected and report["dropped"] == report["missed"] == 0, report
+    assert {group["instance"] for group in report["groups"]} == set(expected), report["groups"]
+    assert len(report["groups"]) == len(expected), report["groups"]
+    for group in report["groups"]:
+        alerts = expected[group["instance"]]
+        delays = [alert["delay"] for alert in alerts]
+        assert group["subject"] == subject, group
+        assert (group["count"], group["total"], group["longest"]) == (len(delays), sum(delays), max(delays)), group
+        assert group["last"] == max(alert["time"] for alert in alerts) and not group["is_at_least"], group
+    totals = [group["total"] for group in report["groups"]]
+    assert totals == sorted(totals, reverse=True), totals
 
 
 def between(before, top, after):
@@ -133,7 +152,7 @@ def plain(shown):
 
 def main(words):
     what, *arguments = words
-    functions = (once, between, shows, sums, terminal)
+    functions = (once, groups, between, shows, sums, terminal)
     {function.__name__: function for function in functions}[what](*arguments)
 
 

@@ -12,7 +12,8 @@
 //! With the barriers, at least one of the two sees the other's event. Events are ordered by their
 //! start, then by their cell. Of two events, the earlier one is dropped, either by the caller that
 //! started the later event or by the caller that started the earlier one. All callers follow one
-//! order, so there is no cycle, and the last event always stays. Any context, including NMI.
+//! order, so there is no cycle, and the last event always stays. If there is no room for an event,
+//! an earlier event of its key is dropped first, but never a later one. Any context, including NMI.
 
 use super::{became, held::Reference, Begin, Engine, Won};
 use crate::{
@@ -88,7 +89,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
         let hash = self.seed.hash(key);
         let mut begun = self.insert(guard, hash, key, start, data, &publish);
-        if begun.is_err() && self.drop_one(guard, hash, key) {
+        if begun.is_err() && self.drop_one(guard, hash, key, start) {
             begun = self.insert(guard, hash, key, start, data, &publish);
         }
         self.begun(guard, became(&begun));
@@ -98,11 +99,18 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Ok(index)
     }
 
-    /// Makes room by dropping an event of this key, if there is one.
+    /// Makes room by dropping an event of this key that did not begin after `start`, if there is
+    /// one.
     #[cold]
-    fn drop_one(&self, guard: &P::Guard, hash: u64, key: &[u64; K]) -> bool {
+    fn drop_one(&self, guard: &P::Guard, hash: u64, key: &[u64; K], start: u64) -> bool {
+        // The claim proves the start, as it proves the key.
+        let claim = |event: &Event<K, D>, life: Life| {
+            let is_stale = event.start() <= start;
+            is_stale.then(|| event.claim(life)).flatten()
+        };
+        let take = |found| self.take_by(key, found, claim);
         let hits = self.table.look(guard, hash);
-        let stale = hits.and_then(|hits| self.claim(guard, hash, hits, key));
+        let stale = hits.and_then(|hits| self.table.find_among(guard, hash, hits, take));
         let Some((stale, event)) = stale else {
             return false;
         };

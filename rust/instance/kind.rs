@@ -60,6 +60,8 @@ pub(crate) struct Kind {
     /// Returns what this kernel lacks for the tracker, usually the name of a tracepoint; `None` if
     /// nothing.
     pub(crate) missing: fn() -> Option<&'static CStr>,
+    /// What it does not see on this architecture, if anything.
+    pub(crate) lacks: Option<&'static str>,
     /// Creates an instance, not enabled yet. May sleep. `None` if a line of the control language
     /// cannot create an instance.
     pub(crate) create: Option<Create>,

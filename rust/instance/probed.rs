@@ -153,8 +153,9 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
         None
     }
 
-    /// Counts lost events that only the attachment knows about. May sleep.
-    fn collect_missed(_core: &Core<K, D>, _attachment: &mut Self::Attachment) {}
+    /// Counts lost events that only the attachment knows about; dropping it counts the last ones.
+    /// May sleep.
+    fn collect_missed(_attachment: &mut Self::Attachment) {}
 
     /// Prints an event for `pending`, as fields of a line: its owner, and all that is known before
     /// the event ends. The caller prints the age before these fields, and the owner's stack after
@@ -244,9 +245,6 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Probed<T, K, D,
     fn detach(&self, state: &mut State<T, K, D, O>, next: State<T, K, D, O>) {
         let core = &self.live.core;
         core.set_enabled(false);
-        if let State::On { attachment, .. } = state {
-            T::collect_missed(core, attachment);
-        }
         *state = next;
         core.engine().clear();
         self.live.own.clear();
@@ -331,7 +329,7 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
 
     fn show_stats(&self, out: &SeqFile) {
         if let State::On { attachment, .. } = &mut *self.state.lock() {
-            T::collect_missed(&self.live.core, attachment);
+            T::collect_missed(attachment);
         }
         self.live.core.show_stats(self.live.own.second(), out);
         if T::TAKES_STOCK {

@@ -144,7 +144,12 @@ struct TrackersFile;
 impl Text for TrackersFile {
     fn show(&self, out: &SeqFile) -> Result {
         for kind in trackers::ALL {
-            seq_print!(out, "{}: {}\n", kind.name, kind.help);
+            seq_print!(out, "{}: {}", kind.name, kind.help);
+            // Not a line of its own, which an older command would refuse.
+            if let Some(lacks) = kind.lacks {
+                seq_print!(out, "; lacks: {lacks}");
+            }
+            seq_print!(out, "\n");
             if let Some(missing) = (kind.missing)() {
                 let name = missing.to_str().unwrap_or("?");
                 let why = if assumptions::is_one(missing) {

@@ -30,7 +30,7 @@ static notrace void lt_socket_inet(const struct sock *sk, struct lt_socket *out)
 	memcpy(out->remote, &inet->inet_daddr, sizeof(inet->inet_daddr));
 }
 
-notrace void lt_socket_of(int fd, struct lt_socket *out)
+notrace struct file *lt_socket_get(int fd, struct lt_socket *out)
 {
 	struct file *file = fget(fd);
 	struct socket *socket;
@@ -38,7 +38,7 @@ notrace void lt_socket_of(int fd, struct lt_socket *out)
 
 	memset(out, 0, sizeof(*out));
 	if (!file)
-		return;
+		return NULL;
 	socket = sock_from_file(file);
 	/* The file holds the socket, and the socket holds the sock. */
 	sk = socket ? READ_ONCE(socket->sk) : NULL;
@@ -48,6 +48,11 @@ notrace void lt_socket_of(int fd, struct lt_socket *out)
 		if (sk->sk_family == AF_INET || sk->sk_family == AF_INET6)
 			lt_socket_inet(sk, out);
 	}
+	return file;
+}
+
+notrace void lt_socket_put(struct file *file)
+{
 	/* If the file has been closed meanwhile, task work frees it. */
 	fput(file);
 }

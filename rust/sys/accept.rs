@@ -85,13 +85,19 @@ callbacks! {
         let mut socket = MaybeUninit::<Socket>::zeroed();
         // SAFETY: Called in a task that returns from accept(2). Any `fd` is valid; the function
         // fills the structure, which consists of numbers.
-        let socket = unsafe {
-            helpers::lt_socket_of(fd, socket.as_mut_ptr());
-            socket.assume_init()
+        let (file, socket) = unsafe {
+            let file = helpers::lt_socket_get(fd, socket.as_mut_ptr());
+            (file, socket.assume_init())
         };
+        if file.is_null() {
+            return;
+        }
         if socket.id != 0 {
             observer.accepted(fd, &socket);
         }
+        // Another thread may close the file at any time. Its close comes after the call above.
+        // SAFETY: The reference is ours.
+        unsafe { helpers::lt_socket_put(file) };
     }
 
     fn sent<T: Observer>(observer, sk: *mut bindings::sock, result: c_int, _flags: c_int) {

@@ -205,6 +205,9 @@ fn common<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'stati
     Iterator::chain(all, [timer])
 }
 
+/// Whether this architecture has tracepoints of local interrupts and of NMIs.
+pub(crate) const HAS_LOCAL: bool = cfg!(CONFIG_X86_LOCAL_APIC);
+
 /// The probes of local interrupts.
 #[cfg(CONFIG_X86_LOCAL_APIC)]
 fn local<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static, T>> {

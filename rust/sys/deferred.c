@@ -72,6 +72,13 @@ notrace u64 lt_kthread_work_function(const struct kthread_work *work)
 	return (unsigned long)READ_ONCE(work->func);
 }
 
+notrace bool lt_kthread_work_is_current(const struct kthread_worker *worker,
+					const struct kthread_work *work)
+{
+	return READ_ONCE(worker->task) == current &&
+	       worker->current_work == work;
+}
+
 /*
  * Whether the memory at this address looks like a work item that waits for its
  * kthread worker: see lt_work_is_queued(). The worker takes an item off its

@@ -333,16 +333,20 @@ struct lt_fprobe *lt_fprobe_new(const char *name,
 	return probe;
 }
 
-void lt_fprobe_free(struct lt_fprobe *probe)
-{
-	unregister_fprobe(&probe->fp);
-	lt_put_modules(probe);
-	lt_slot_free(container_of(probe, struct lt_slot, probe));
-}
-
 u64 lt_fprobe_missed(const struct lt_fprobe *probe)
 {
 	return READ_ONCE(probe->fp.nmissed);
+}
+
+u64 lt_fprobe_free(struct lt_fprobe *probe)
+{
+	u64 missed;
+
+	unregister_fprobe(&probe->fp);
+	missed = lt_fprobe_missed(probe);
+	lt_put_modules(probe);
+	lt_slot_free(container_of(probe, struct lt_slot, probe));
+	return missed;
 }
 
 static notrace int lt_calls_entry(struct fprobe *fp, unsigned long ip,
@@ -461,6 +465,7 @@ int lt_function_check(const char *name)
 		goto out;
 	symbol->symbol_name = name;
 	symbol->flags = KPROBE_FLAG_DISABLED;
+	/* Refuses functions that kprobes must not touch: so do we (func.md). */
 	err = register_kprobe(symbol);
 	if (err)
 		goto out;
@@ -515,8 +520,9 @@ int lt_function_check(const char *name)
  * called.
  */
 
-void lt_fprobe_free(struct lt_fprobe *probe)
+u64 lt_fprobe_free(struct lt_fprobe *probe)
 {
+	return 0;
 }
 
 void lt_calls_free(struct lt_calls *calls)

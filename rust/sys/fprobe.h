@@ -34,9 +34,13 @@ bool lt_fprobe_possible(void);
 struct lt_fprobe *lt_fprobe_new(const char *name, fprobe_entry_cb entry,
 				fprobe_exit_cb exit, size_t data_size,
 				void *owner, void *measured);
-/* No handler is called after this returns. May sleep. */
-void lt_fprobe_free(struct lt_fprobe *probe);
+/* Number of calls that fprobe has missed. */
 u64 lt_fprobe_missed(const struct lt_fprobe *probe);
+/*
+ * No handler is called after this returns the final lt_fprobe_missed(). May
+ * sleep.
+ */
+u64 lt_fprobe_free(struct lt_fprobe *probe);
 /*
  * In an exit handler: whether the probe follows the function that returns. If
  * not, its entry belonged to a former probe at the same address.

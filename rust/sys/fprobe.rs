@@ -22,7 +22,7 @@
 //! Calls made while [`Functions`] runs an observer, or while readers are woken, are not followed:
 //! [`Observer::within_ourselves`] is called instead. So an observer may call the function it
 //! follows, and waking a reader of a function's alerts never generates new alerts. Calls that
-//! fprobe itself misses are counted by [`Functions::take_missed`]; a call for which the shadow
+//! fprobe itself misses are passed to [`Observer::missed`]; a call for which the shadow
 //! stack has no room (more than about 50 nested ones) is not seen at all.
 //!
 //! # Contexts
@@ -105,6 +105,10 @@ pub(crate) trait Observer<S>: Target {
     /// Called instead of the others when a function is called, or returns, while an observer is
     /// running or readers are being woken.
     fn within_ourselves(&self, guard: &PreemptGuard);
+
+    /// Called with a number of further calls that fprobe has missed, by
+    /// [`Functions::collect_missed`] and when [`Functions`] is dropped. May sleep.
+    fn missed(&self, calls: u64);
 }
 
 /// The events of a function that can be followed.
@@ -297,11 +301,11 @@ unsafe extern "C" fn measured_exit<S, F: Observer<S>>(
 /// is called.
 pub(crate) struct Functions<S, F: Observer<S>> {
     raw: NonNull<helpers::lt_fprobe>,
-    /// Number of missed calls that [`Functions::take_missed`] has returned already.
-    taken: u64,
+    /// Number of missed calls that the observer knows of.
+    reported: u64,
     /// This and the follower stay alive until no handler is running.
     _measured: Option<KBox<Measured<F>>>,
-    _follower: Arc<F>,
+    follower: Arc<F>,
     _as: PhantomData<fn(S)>,
 }
 
@@ -337,27 +341,31 @@ impl<S, F: Observer<S>> Functions<S, F> {
         };
         Ok(Self {
             raw: NonNull::new(raw).ok_or(ENOMEM)?,
-            taken: 0,
+            reported: 0,
             _measured: measured,
-            _follower: observer,
+            follower: observer,
             _as: PhantomData,
         })
     }
 
-    /// Returns the number of calls that fprobe missed since the last call of this function.
-    pub(crate) fn take_missed(&mut self) -> u64 {
+    /// Passes the number of calls that fprobe has missed since the last time to the observer.
+    pub(crate) fn collect_missed(&mut self) {
         // SAFETY: Valid until it is freed by `drop`.
         let missed = unsafe { helpers::lt_fprobe_missed(self.raw.as_ptr()) };
-        let new = missed.wrapping_sub(self.taken);
-        self.taken = missed;
-        new
+        self.report_missed(missed);
+    }
+
+    fn report_missed(&mut self, missed: u64) {
+        self.follower.missed(missed.wrapping_sub(self.reported));
+        self.reported = missed;
     }
 }
 
 impl<S, F: Observer<S>> Drop for Functions<S, F> {
     fn drop(&mut self) {
         // SAFETY: Made by `lt_fprobe_new`, freed once.
-        unsafe { helpers::lt_fprobe_free(self.raw.as_ptr()) };
+        let missed = unsafe { helpers::lt_fprobe_free(self.raw.as_ptr()) };
+        self.report_missed(missed);
     }
 }
 

@@ -692,9 +692,14 @@ notrace bool lt_syscall_is_compat(void)
 	return in_compat_syscall();
 }
 
+/*
+ * A worker that the kernel has started inside a process has a copy of the
+ * registers of the thread that started it, in a system call, and never returns
+ * from that call.
+ */
 notrace bool lt_task_in_syscall(struct task_struct *task)
 {
-	return !(task->flags & PF_KTHREAD) &&
+	return !(task->flags & (PF_KTHREAD | PF_USER_WORKER)) &&
 	       syscall_get_nr(task, task_pt_regs(task)) >= 0;
 }
 

@@ -25,6 +25,7 @@
 struct file;
 struct inode;
 struct kthread_work;
+struct kthread_worker;
 struct module;
 struct poll_table_struct;
 struct pool_workqueue;
@@ -442,8 +443,12 @@ struct lt_socket {
 	u16 family;
 };
 
-/* The socket of a file of the current task. */
-void lt_socket_of(int fd, struct lt_socket *out);
+/*
+ * The socket of a file of the current task. Returns the file, or NULL: the
+ * socket is not closed before lt_socket_put().
+ */
+struct file *lt_socket_get(int fd, struct lt_socket *out);
+void lt_socket_put(struct file *file);
 u64 lt_socket_of_inode(u64 inode);
 /* An address with its port; returns the length. */
 u32 lt_socket_address(char *out, size_t size, u16 family, const u64 address[2],
@@ -454,6 +459,8 @@ u32 lt_socket_address(char *out, size_t size, u16 family, const u64 address[2],
 void lt_wq_find_names(void);
 void lt_wq_name_of(const struct pool_workqueue *pwq, u64 out[4]);
 u64 lt_work_function(const struct work_struct *work);
+/* Whether the current task executes a work item; false in an interrupt. */
+bool lt_work_is_current(const struct work_struct *work);
 /* Whether a valid work item waits for a worker. */
 bool lt_work_is_listed(const struct work_struct *work);
 /* Whether a work item waits for a worker; both addresses may be stale. */
@@ -461,6 +468,12 @@ bool lt_work_is_queued(u64 work, u64 function);
 
 /* Work items of kthread workers: deferred.c */
 u64 lt_kthread_work_function(const struct kthread_work *work);
+/*
+ * Whether the current task, or in an interrupt, the interrupted one, is the
+ * thread of a worker and executes a work item. The worker's lock is held.
+ */
+bool lt_kthread_work_is_current(const struct kthread_worker *worker,
+				const struct kthread_work *work);
 /* Whether a work item waits for its worker; both addresses may be stale. */
 bool lt_kthread_work_is_queued(u64 work, u64 function);
 

@@ -40,7 +40,15 @@ pub(crate) fn is_queued(work: u64, function: u64) -> bool {
 pub(crate) trait Observer: Target {
     /// Called when a work item is queued, a delayed item when its delay is over. The item's
     /// address, a multiple of 8, identifies it; `function` is the address of its function.
-    fn kthread_work_queued(&self, guard: &PreemptGuard, work: u64, function: u64);
+    /// `is_current`: whether the current task, or in an interrupt, the interrupted one, executes
+    /// the item.
+    fn kthread_work_queued(
+        &self,
+        guard: &PreemptGuard,
+        work: u64,
+        function: u64,
+        is_current: impl FnOnce() -> bool,
+    );
 
     /// Called when the current task calls the function of a work item, which may be queued again
     /// from now on.
@@ -53,14 +61,17 @@ pub(crate) trait Observer: Target {
 callbacks! {
     fn queued<T: Observer>(
         observer,
-        _worker: *mut bindings::kthread_worker,
+        worker: *mut bindings::kthread_worker,
         work: *mut bindings::kthread_work,
     ) {
         // SAFETY: The work item is valid.
         let function = unsafe { helpers::lt_kthread_work_function(work) };
+        // SAFETY: The worker is valid and locked, see "Contexts" above. The closure borrows from
+        // this frame, so it is not called later.
+        let is_current = || unsafe { helpers::lt_kthread_work_is_current(worker, work) };
         // SAFETY: A raw spinlock is held, see "Contexts" above.
         let guard = unsafe { PreemptGuard::already() };
-        observer.kthread_work_queued(guard, work.addr() as u64, function);
+        observer.kthread_work_queued(guard, work.addr() as u64, function, is_current);
     }
 
     fn started<T: Observer>(observer, work: *mut bindings::kthread_work) {

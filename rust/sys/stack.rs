@@ -64,8 +64,8 @@ impl Stack {
         Self::saved(depth, save)
     }
 
-    /// Returns the stack that `save` stores in as much room as it is told; `save` returns its
-    /// length.
+    /// Returns a stack of at most `depth` functions. `save` gets room for this many addresses, and
+    /// returns how many it has stored.
     #[inline(always)]
     fn saved(depth: usize, save: impl FnOnce(*mut u64, u32) -> u32) -> Self {
         let mut stack = Self::EMPTY;

@@ -86,6 +86,9 @@ pub(crate) struct Waiting<'a> {
 /// A system call that a task is in.
 pub(crate) use helpers::lt_syscall as Called;
 
+/// Whether [`Waiting::system_call`] finds calls on this architecture.
+pub(crate) const FINDS_CALLS: bool = cfg!(CONFIG_X86_64);
+
 impl Waiting<'_> {
     pub(crate) fn task(&self) -> TaskRef<'_> {
         self.task
@@ -97,7 +100,7 @@ impl Waiting<'_> {
     }
 
     /// Returns the system call that the task sleeps in. `None` if it is runnable or in no system
-    /// call, and on architectures other than x86-64.
+    /// call, and without [`FINDS_CALLS`].
     pub(crate) fn system_call(&self) -> Option<Called> {
         if self.state.is_runnable() {
             return None;

@@ -119,6 +119,11 @@ notrace u64 lt_work_function(const struct work_struct *work)
 	return (unsigned long)READ_ONCE(work->func);
 }
 
+notrace bool lt_work_is_current(const struct work_struct *work)
+{
+	return current_work() == work;
+}
+
 /* Whether a work item with this data is on a list: neither taken yet, nor on a timer. */
 static notrace bool lt_work_data_is_listed(long data)
 {

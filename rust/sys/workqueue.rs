@@ -72,6 +72,12 @@ impl Work<'_> {
         // SAFETY: Valid by the type invariant.
         unsafe { helpers::lt_work_function(self.raw.as_ptr()) }
     }
+
+    /// Whether the current task executes this work item; `false` in an interrupt.
+    pub(crate) fn is_current(&self) -> bool {
+        // SAFETY: Only the address is used.
+        unsafe { helpers::lt_work_is_current(self.raw.as_ptr()) }
+    }
 }
 
 /// The queue that a work item is put on.
@@ -147,6 +153,10 @@ impl<T: Observer> fprobe::Observer<Requeueing> for T {
 
     fn within_ourselves(&self, _: &PreemptGuard) {
         // Waking the readers of alerts does not requeue a waiting work item.
+    }
+
+    fn missed(&self, _: u64) {
+        // The queueing that follows then looks like one after a cancellation.
     }
 }
 

@@ -109,7 +109,7 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
     }
 
     /// Counts lost events, see [`Probes::collect_missed`].
-    fn collect_missed(_core: &Core<K, D>, _attachment: &mut Self::Attachment) {}
+    fn collect_missed(_attachment: &mut Self::Attachment) {}
 
     /// The rules for labels, see [`labels::Rules`].
     const LABELS: labels::Rules = labels::Rules::ALL;
@@ -288,8 +288,8 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Probes<K, D, 
         Some(detail.details(owner))
     }
 
-    fn collect_missed(core: &Core<K, D>, attachment: &mut Self::Attachment) {
-        T::collect_missed(core, attachment);
+    fn collect_missed(attachment: &mut Self::Attachment) {
+        T::collect_missed(attachment);
     }
 
     fn show_fields(core: &Core<K, D>, event: &EventCopy<K, D>, is_trusted: bool, out: &SeqFile) {
@@ -366,10 +366,11 @@ pub(super) use parameters;
 ///   nanoseconds;
 /// - `tasks`, if it has the task filter: whether kernel threads pass it by default; `stack`, if an
 ///   alert raised at the end has the stack at that point; `stock`, the function that starts events
-///   for operations in flight when an instance starts; `own`, the type of the tracker's state in an
-///   instance; `counters`, if it has counters besides the filter's: their names, where
-///   `COUNT_MISSED` becomes the position of `missed`, or a list; `check`, see [`Kind::check`];
-///   `create`, see [`Kind::create`], if the type of its events depends on the values;
+///   for operations in flight when an instance starts; `lacks`, see [`Kind::lacks`]; `own`, the
+///   type of the tracker's state in an instance; `counters`, if it has counters besides the
+///   filter's: their names, where `COUNT_MISSED` becomes the position of `missed`, or a list;
+///   `check`, see [`Kind::check`]; `create`, see [`Kind::create`], if the type of its events
+///   depends on the values;
 /// - its own parameters, each with its kind, its default and its help, and `fixed` if it can be set
 ///   only at creation; the position of a parameter `vec` becomes `PARAM_VEC`;
 /// - the words that an event keeps: `owner` for its owner only; `detail` for the owner and the
@@ -409,6 +410,7 @@ macro_rules! tracker {
         $(tasks: $kthreads:literal;)?
         $(stack: $stack:literal;)?
         $(stock: $stock:path;)?
+        $(lacks: $lacks:expr;)?
         $(own: $own:ty;)?
         $(counters: $counters:expr;)?
         $(counters { $($(#[$_counts:meta])* $counter:ident,)* })?
@@ -495,6 +497,7 @@ macro_rules! tracker {
                     $crate::trackers::stock::missing()
                 }))?
             ),
+            lacks: $crate::record::first!($($lacks,)? None),
             create: Some($crate::record::first!(
                 $($create,)?
                 $crate::instance::probed::Probed::<Tracked, _, _, _>::create

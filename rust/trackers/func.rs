@@ -85,9 +85,8 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        fn collect_missed(core: &Core<2, WORDS>, attached: &mut Attached) {
-            let missed = attached.functions.take_missed();
-            core.add_extra(&Kernel::guard(), COUNT_MISSED, missed);
+        fn collect_missed(attached: &mut Attached) {
+            attached.functions.collect_missed();
         }
     }
 }
@@ -235,6 +234,10 @@ impl fprobe::Observer<Tracked> for Probes {
     #[cold]
     fn within_ourselves(&self, guard: &Guard) {
         self.core.count_extra(guard, COUNT_OWN);
+    }
+
+    fn missed(&self, calls: u64) {
+        self.core.add_extra(&Kernel::guard(), COUNT_MISSED, calls);
     }
 }
 

@@ -30,9 +30,11 @@ use crate::{
     sys::irq::{self, Action, Observer, NAME_WORDS},
 };
 
-/// The meanings of `irqreturn_t`; the last one is our own, for a handler that has not returned.
-const RETURNS: [&str; 4] = ["none", "handled", "wake_thread", "pending"];
+/// The meanings of `irqreturn_t`, and two of our own: for a handler that has not returned, and for
+/// any other value, such as handled and wake_thread in one, for which the kernel wakes no thread.
+const RETURNS: [&str; 5] = ["none", "handled", "wake_thread", "pending", "other"];
 const PENDING: u16 = 3;
+const OTHER: u16 = 4;
 
 tracker! {
     irq: "interrupt handlers, from entry to return (key: CPU and line)";
@@ -105,6 +107,11 @@ impl Observer for Probes {
 
     #[inline(always)]
     fn left<const TIMED: bool>(&self, guard: &Guard, irq: u32, _: &Action<'_>, ret: u32) {
-        self.end(guard, &key(guard, irq), |alert| alert.ret = ret as u16);
+        self.end(guard, &key(guard, irq), |alert| {
+            alert.ret = match ret {
+                0..=irq::WAKE_THREAD => ret as u16,
+                _ => OTHER,
+            };
+        });
     }
 }

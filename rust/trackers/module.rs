@@ -56,6 +56,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     check: all_right,
     missing: || None,
+    lacks: None,
     create: None,
 };
 

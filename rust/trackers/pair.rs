@@ -82,9 +82,14 @@ tracker! {
         // They need their number of values.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["key", "begin"]);
 
-        fn collect_missed(core: &Core<2, WORDS>, attached: &mut BothAttached) {
-            let missed = attached.take_missed();
-            core.add_extra(&Kernel::guard(), COUNT_MISSED, missed);
+        fn collect_missed(attached: &mut BothAttached) {
+            match &mut attached.0 {
+                Sides::Two(begin, end) => {
+                    begin.collect_missed();
+                    end.collect_missed();
+                }
+                Sides::One(both) => both.collect_missed(),
+            }
         }
     }
 }
@@ -174,6 +179,7 @@ impl Side for Begin {
                 return;
             };
             let key = here.take(guard, core.value(PARAM_BEGIN_KEY));
+            // If two CPUs find none here at the same moment, the later start stays.
             if core.value(PARAM_AGAIN) == KEEP && engine.copy_of(guard, &key, |_| true).is_some() {
                 core.count_extra(guard, COUNT_AGAIN);
                 return;
@@ -238,6 +244,12 @@ impl<S: Side> raw::Observer<S> for Probes {
     }
 }
 
+impl Probes {
+    fn count_missed(&self, calls: u64) {
+        self.core.add_extra(&Kernel::guard(), COUNT_MISSED, calls);
+    }
+}
+
 /// A side that is the call of a function.
 struct Called<S>(PhantomData<S>);
 
@@ -255,6 +267,10 @@ impl<S: Side> fprobe::Observer<Called<S>> for Probes {
     #[cold]
     fn within_ourselves(&self, guard: &Guard) {
         self.core.count_extra(guard, COUNT_OWN);
+    }
+
+    fn missed(&self, calls: u64) {
+        self.count_missed(calls);
     }
 }
 
@@ -276,6 +292,10 @@ impl<S: Side> fprobe::Observer<Returned<S>> for Probes {
     #[cold]
     fn within_ourselves(&self, guard: &Guard) {
         self.core.count_extra(guard, COUNT_OWN);
+    }
+
+    fn missed(&self, calls: u64) {
+        self.count_missed(calls);
     }
 }
 
@@ -299,11 +319,11 @@ impl<S: Side> Attached<S> {
         })
     }
 
-    fn take_missed(&mut self) -> u64 {
+    fn collect_missed(&mut self) {
         match self {
-            Self::Tracepoint(_) => 0,
-            Self::Called(functions) => functions.take_missed(),
-            Self::Returned(functions) => functions.take_missed(),
+            Self::Tracepoint(_) => {}
+            Self::Called(functions) => functions.collect_missed(),
+            Self::Returned(functions) => functions.collect_missed(),
         }
     }
 }
@@ -329,12 +349,5 @@ impl BothAttached {
         let end = Attached::new(&live, PARAM_END)?;
         let begin = Attached::new(&live, PARAM_BEGIN)?;
         Ok(Self(Sides::Two(begin, end)))
-    }
-
-    fn take_missed(&mut self) -> u64 {
-        match &mut self.0 {
-            Sides::Two(begin, end) => begin.take_missed() + end.take_missed(),
-            Sides::One(both) => both.take_missed(),
-        }
     }
 }

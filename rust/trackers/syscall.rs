@@ -45,6 +45,7 @@ use crate::{
             names::{Call, CALLS},
             Observer, //
         },
+        waiting, //
     },
 };
 
@@ -62,6 +63,11 @@ tracker! {
     threshold: 100_000_000;
     tasks: true;
     stock: Probes::take_stock;
+    lacks: if waiting::FINDS_CALLS {
+        None
+    } else {
+        Some("calls in flight at the start, which can be found on x86-64 only")
+    };
     counters {
         /// Events that continued with another thread id.
         renamed,
@@ -197,31 +203,24 @@ impl Observer for Probes {
     }
 
     fn renamed(&self, guard: &Guard, old: u32) {
-        let engine = self.core.engine();
-        let mut found = None;
-        engine.update(guard, &[u64::from(old)], |event| {
-            found = Some((event.start(), event.was_found(), event.data()));
-            Verdict::Gone
-        });
-        let Some((start, was_found, data)) = found else {
-            return;
-        };
         TaskRef::with_current(|task| {
-            // The name that the task had when it made the call.
-            let comm = record::owner(&data).comm;
-            let owner = Owner {
-                comm,
-                ..tasks::owner(&task)
-            };
-            let known: Detail = record::known(&data);
-            let (key, words) = (tasks::key(&task), known.data(owner));
-            if !was_found {
-                engine.event_in_unique(guard, &key, start, &words);
-            } else if let Ok(event) = engine.event_in_found(guard, &key, start, &words) {
-                engine.put_ref(guard, event);
+            let (engine, key) = (self.core.engine(), tasks::key(&task));
+            let renamed = engine.rename(guard, &[u64::from(old)], &key, |event| {
+                let data = event.data();
+                // The name that the task had when it made the call.
+                let comm = record::owner(&data).comm;
+                let owner = Owner {
+                    comm,
+                    ..tasks::owner(&task)
+                };
+                let known: Detail = record::known(&data);
+                event.set_data(&known.data(owner));
+                Verdict::Keep
+            });
+            if renamed == Some(Verdict::Keep) {
+                self.core.count_extra(guard, COUNT_RENAMED);
             }
         });
-        self.core.count_extra(guard, COUNT_RENAMED);
     }
 
     fn exited(&self, guard: &Guard) {

@@ -182,6 +182,11 @@ pub(crate) static KIND: Kind = Kind {
         causes::missing::<Probes>()
             .or_else(|| assumptions::missing(&[&QUEUED, &WAKING_LOCK, &THROTTLE_WORK, &TIMER_BASE]))
     },
+    lacks: if causes::HAS_LOCAL {
+        None
+    } else {
+        Some("local interrupts (origin=vector) and NMIs, which have tracepoints on x86 only")
+    },
     create: Some(Probed::<Tree, _, _, _>::create),
 };
 
@@ -213,9 +218,12 @@ fn check(values: &Values) -> Option<(usize, &'static str)> {
         return Some((BY, why));
     }
     let halves = |param: usize| [values[param] as u64, (values[param] >> 64) as u64];
-    let is_followed = follows(halves(PARAM_HOPS), WHEEL);
-    (is_named(halves(PARAM_ORIGIN), Origin::Wheel as u16) && !is_followed)
-        .then_some((PARAM_ORIGIN, "wheel timers are not among hops"))
+    let is_origin = |origin: Origin| is_named(halves(PARAM_ORIGIN), origin as u16);
+    if is_origin(Origin::Wheel) && !follows(halves(PARAM_HOPS), WHEEL) {
+        return Some((PARAM_ORIGIN, "wheel timers are not among hops"));
+    }
+    (is_origin(Origin::Work) && values[PARAM_END] != u128::from(WORK))
+        .then_some((PARAM_ORIGIN, "work is an origin only with end=work"))
 }
 
 /// Whether a value of `hops` includes this hop.

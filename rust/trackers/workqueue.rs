@@ -265,13 +265,13 @@ impl workqueue::Observer for Probes {
                     let worker = detail.start(&guard, late.start.wrapping_add(late.delay));
                     report::<_, _, _, Tracked>(&self.core, &guard, late, worker, detail);
                 };
-                let is_it = |event: &Open<'_, 2, WORDS>| {
-                    Detail::of(&event.data()).func.0 == work.function()
+                let mut is_it = false;
+                let check = |event: &Open<'_, 2, WORDS>| {
+                    is_it = Detail::of(&event.data()).func.0 == work.function();
+                    is_it
                 };
-                if engine
-                    .event_out_if_known(&guard, &waiting(id), Kernel::now, is_it, started)
-                    .is_none()
-                {
+                engine.event_out_if_known(&guard, &waiting(id), Kernel::now, check, started);
+                if !is_it {
                     self.core.count_extra(&guard, COUNT_UNQUEUED);
                 }
             }
@@ -285,7 +285,7 @@ impl workqueue::Observer for Probes {
                     event.set_data(&record::data(worker, &known));
                     Verdict::Keep
                 });
-                if found.is_none() {
+                if found != Some(Verdict::Keep) {
                     self.core.count_extra(&guard, COUNT_UNQUEUED);
                 }
             }

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""analyze: measures `analyze path`: processor time, memory, and whether twice the trace takes twice the time.
+"""analyze: measures `analyze`: processor time and memory, and for `path` whether twice the trace takes twice the time.
 
 usage: analyze.py LATENCY-TRACKER TRACE DIRECTORY ROUNDS [PREFIX]
 
 The path is that of the thread that ran the most. Shorter traces, made in DIRECTORY, have the first part of each stream.
 The best round counts: processor time, user and system. A longer trace need not have a longer path. So the path is also
 requested for the first second of the trace alone. That path is the same in each shorter trace, so that only reading
-takes more time in a longer one.
+takes more time in a longer one. The other analyses get the whole trace, `delays` for the same thread. Peak memory is
+never less than that of this program, 10 to 20 MB.
 Prints `result` rows for report.py, their names with PREFIX.
 """
 
@@ -18,6 +19,7 @@ import struct
 import subprocess
 import sys
 
+from report import KINDS
 from scaling_table import line
 
 PARTS = 5
@@ -82,10 +84,15 @@ def main():
         read.append((events, second))
         # only for the log
         print(f"part {part}: {events} events, {took:.3f} s, of the path of a second {second:.3f} s")
-    shutil.rmtree(directory)
     # the whole trace, which is the last part
     print(f"result {prefix}path {size // 1_000_000} {int(took * 1e9)} {size}")
     print(f"result {prefix}space {size // 1_000_000} {space} {size}")
+    for kind in KINDS[prefix]:
+        thread = ["--tid", tid[1]] if kind == "delays" else []
+        took, space, _ = min(run([command, "analyze", kind, directory, *thread]) for _ in range(int(rounds)))
+        print(f"result {prefix}{kind} {size // 1_000_000} {int(took * 1e9)} {size}")
+        print(f"result {prefix}{kind}_space {size // 1_000_000} {space} {size}")
+    shutil.rmtree(directory)
     print(f"result {prefix}bent 0 {1 - line(points)[2]:.6f} 1")
     print(f"result {prefix}read_bent 0 {1 - line(read)[2]:.6f} 1")
     print("complete")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# chains.sh: measures the cost that following each path from an interrupt or a timer to a task adds to loads, inside the
-# virtual machine; scripts/bench runs it.
+# chains.sh: measures the cost that following each wake chain from an interrupt or a timer to a task adds to loads, inside
+# the virtual machine; scripts/bench runs it.
 #
 # usage: chains.sh ROUNDS
 #
@@ -15,7 +15,7 @@
 # real-time priority. Otherwise the scheduler would decide whether it preempts its client, which
 # changes a whole run as much as a tracer does.
 #
-# Prints `result LOAD_NAME 0 MEDIAN 1000000` in instructions, and how many paths each contender has
+# Prints `result LOAD_NAME 0 MEDIAN 1000000` in instructions, and how many wake chains each contender has
 # measured and lost in all runs: `result paths_LOAD_NAME 0 NUMBER ROUNDS` and `result lost_LOAD_NAME
 # 0 NUMBER 1`. `result ours_to_bpf_LOAD 0 MEDIAN 1` is what our tracker adds to a load divided by
 # what BPF adds, both compared with the run of the same round without a tracer. From 6 rounds on,

@@ -6,17 +6,19 @@
 #
 # usage: hackbench.sh ROUNDS LOOPS
 #
-# The contenders take turns in each round: no tracer, our `wakeup` and `offcpu`, the three variants
-# of the BPF programs of sched.bpf.c, and hist triggers of ftrace. Every tracer sees
-# all waits (hist triggers: all but the first wakeup of a new task), and none reports any. The
-# machine has one processor, and its clock counts executed instructions.
+# The contenders take turns in each round: no tracer, our `wakeup` and `offcpu`, `offcpu` alone, the
+# same with `by=stack`, the three variants of the BPF programs of sched.bpf.c, and hist triggers of
+# ftrace. Every tracer sees all waits (`offcpu` alone: not those from wakeup to switch-in; hist
+# triggers: all but the first wakeup of a new task), and none reports any. The machine has one
+# processor, and its clock counts executed instructions.
 #
 # hackbench runs at a real-time priority over sockets that hold only a few messages. So the number
 # of task switches is the same for each contender, and different decisions of the scheduler do not
 # mask its cost.
 #
 # Prints `result NAME 0 MEDIAN 1000000` in ns of that clock, and what each has measured and lost in all runs:
-# `result delays_NAME 0 NUMBER ROUNDS`, `result lost_NAME 0 NUMBER 1`.
+# `result delays_NAME 0 NUMBER ROUNDS`, `result lost_NAME 0 NUMBER 1`. The cost of by=stack depends on the number of
+# functions on the stacks: `result depth_by_stack 0 FUNCTIONS STACKS`.
 
 . /lt/tests/lib.sh
 rounds=$1 loops=$2
@@ -32,15 +34,24 @@ run() {
 
 none() { run none; }
 
-ours() {
-	control 'w wakeup threshold=3600s'
-	control 'o offcpu threshold=3600s'
-	run ours
-	control 'w wakeup enabled=0'
-	control 'o offcpu enabled=0'
-	echo "count ours $(($(stat w ended) + $(stat o ended))) $(($(stat w full) + $(stat o full)))" >>/tmp/runs
-	control -w
-	control -o
+# trackers NAME TRACKER...: run with an instance of each TRACKER; parameters may follow its name.
+trackers() {
+	name=$1
+	shift
+	for line; do control "lt_${line%% *} $line threshold=3600s"; done
+	run "$name"
+	for line; do control "lt_${line%% *} ${line%% *} enabled=0"; done
+	for line; do
+		instance=lt_${line%% *}
+		echo "count $name $(stat "$instance" ended) $(stat "$instance" full)" >>/tmp/runs
+		[ ! -e "$LT/$instance/labels" ] || awk '
+			/^label stack="/ {
+				stack = $0; sub(/^label stack="/, "", stack); sub(/".*/, "", stack)
+				sub(/.* count=/, ""); functions += $1 * split(stack, list, ","); stacks += $1
+			}
+			END { print "depth", functions, stacks }' "$LT/$instance/labels" >>/tmp/runs
+		control "-$instance"
+	done
 }
 
 bpf() {
@@ -100,18 +111,21 @@ run warm
 round=0
 while [ $round -lt "$rounds" ]; do
 	none
-	ours
+	trackers ours wakeup offcpu
+	trackers offcpu offcpu
+	trackers by_stack 'offcpu by=stack'
 	bpf facts
 	bpf hash
 	bpf storage
 	hist
 	round=$((round + 1))
 done
-for name in none ours bpf_facts bpf_hash bpf_storage hist; do
+for name in none ours offcpu by_stack bpf_facts bpf_hash bpf_storage hist; do
 	echo "result $name 0 $(awk -v name=$name '$1 == "time" && $2 == name { print $3 }' /tmp/runs | sort -n |
 		awk '{ time[NR] = $1 } END { print time[int((NR + 1) / 2)] }') 1000000"
 	[ $name = none ] || awk -v name=$name -v rounds="$rounds" '
 		$1 == "count" && $2 == name { delays += $3; lost += $4 }
 		END { print "result delays_" name " 0 " delays " " rounds; print "result lost_" name " 0 " lost " 1" }' /tmp/runs
 done
+awk '$1 == "depth" { functions += $2; stacks += $3 } END { print "result depth_by_stack 0", functions, stacks }' /tmp/runs
 echo complete

@@ -2,43 +2,56 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """report: makes a table, and a JSON file, of what the parts of scripts/bench measured.
 
-usage: report.py [--json FILE] [--set KEY=VALUE]... <ROWS
+usage: report.py [--json FILE] [--page FILE] [--set KEY=VALUE]... <ROWS
 
 A line of input is a figure: PART NAME LIVE TOTAL CALLS. The value is TOTAL / CALLS. LIVE is the number
 of live events or, in some rows, of threads or CPUs that ran, of streams, or of MB of a trace; or 0. A row
 that is not described below is an error, and so is a described row that is missing from a part that ran:
-nothing vanishes silently.
+nothing vanishes silently. --page replaces what is between <!-- labels --> and <!-- end labels --> of a page
+in Markdown; it needs the parts engine and hackbench, and --set for date, kernel and commit.
 """
 
 import argparse
 import json
 import sys
+from pathlib import Path
 
 import structures
+from scaling_table import replaced, wrapped
 
 # part: (unit, title)
 PARTS = {
     "engine": ("instructions", "instructions an operation, its loop included"),
     "bpf": ("instructions", "instructions of the same by BPF, hash map, jitted"),
     "hackbench": ("million instructions", "million instructions of hackbench while the scheduler is watched"),
-    "chains": ("million instructions", "million instructions of loads while each path to a task is followed"),
+    "chains": ("million instructions", "million instructions of loads while each wake chain is followed"),
     "trace": ("nanoseconds", "nanoseconds for an event: processor time, then elapsed; `live` streams"),
-    "analyze": ("nanoseconds", "nanoseconds of `analyze path` for a byte of a trace; `live` MB of trace"),
+    "analyze": ("nanoseconds", "nanoseconds of `analyze` for a byte of a trace; `live` MB of trace"),
     "scaling": ("instructions", "instructions of `analyze` for an event; lines through traces of 1 to 8 s"),
     "structures": ("instructions", "ways to pair events: instructions of a pair, and what is lost"),
     "native": ("nanoseconds", "nanoseconds of a pair natively, and ratios by rounds"),
 }
 
-# what runs while paths are followed
+# what runs while wake chains are followed
 LOADS = ("hackbench", "iperf3", "fio")
+
+# prefix of rows: the analyses besides `path`; of a recorded trace, and of the trace of load.py, which has no events of
+# disks and locks
+KINDS = {"": ("delays", "wakeups", "cpu", "irq", "syscalls", "io", "locks"),
+         "load_": ("delays", "wakeups", "cpu", "irq", "syscalls")}
+
+# the contenders that watch hackbench
+WATCHED = (("ours", "wakeup and offcpu"), ("offcpu", "offcpu"), ("by_stack", "offcpu by=stack"),
+           ("bpf_facts", "BPF, the same facts"), ("bpf_hash", "BPF, hash maps"), ("bpf_storage", "BPF, storage"),
+           ("hist", "hist triggers"))
 
 # (part, name): (what, goal)
 ROWS = {
     ("engine", "pair"): ("event_in + event_out", 240),
     ("engine", "unknown_out"): ("event_out, unknown key", 45),
     ("engine", "pair_held"): ("the same by reference", None),
-    ("engine", "pair_by_word"): ("the same, counted by a label of one word", None),
-    ("engine", "pair_by_name"): ("the same, counted by the name of a task", None),
+    ("engine", "pair_by_word"): ("event_in + event_out, by a label of one word", None),
+    ("engine", "pair_by_name"): ("event_in + event_out, by the name of a task", None),
     ("engine", "lookup_unknown"): ("lookup, unknown key", 45),
     ("engine", "lookup_known"): ("lookup, known key, and giving it back", None),
     ("engine", "update_unknown"): ("update, unknown key", None),
@@ -115,36 +128,41 @@ ROWS = {
     ("bpf", "empty"): ("a program that does nothing", None),
     ("hackbench", "none"): ("no tracer", None),
     ("hackbench", "ours"): ("wakeup and offcpu", None),
+    ("hackbench", "offcpu"): ("offcpu", None),
+    ("hackbench", "by_stack"): ("offcpu by=stack", None),
     ("hackbench", "bpf_facts"): ("BPF, hash maps, the same facts", None),
     ("hackbench", "bpf_hash"): ("BPF, hash maps, times only", None),
     ("hackbench", "bpf_storage"): ("BPF, storage of the task, times only", None),
     ("hackbench", "hist"): ("hist triggers, times only", None),
     **{("hackbench", f"{what}_{name}"): (f"{what}: {title}", None)
-       for what in ("delays", "lost")
-       for name, title in (("ours", "wakeup and offcpu"), ("bpf_facts", "BPF, the same facts"),
-                           ("bpf_hash", "BPF, hash maps"), ("bpf_storage", "BPF, storage"),
-                           ("hist", "hist triggers"))},
+       for what in ("delays", "lost") for name, title in WATCHED},
+    ("hackbench", "depth_by_stack"): ("depth of a stack", None),
     **{("chains", f"{load}_{name}"): (f"{load}: {title}", None)
        for load in LOADS for name, title in (("none", "no tracer"), ("ours", "tree"), ("bpf", "BPF"))},
-    **{("chains", f"{what}_{load}_{name}"): (f"{what}: {load}, {title}", None)
-       for what in ("paths", "lost") for load in LOADS for name, title in (("ours", "tree"), ("bpf", "BPF"))},
+    **{("chains", f"{what}_{load}_{name}"): (f"{words}: {load}, {title}", None)
+       for what, words in (("paths", "wake chains"), ("lost", "lost"))
+       for load in LOADS for name, title in (("ours", "tree"), ("bpf", "BPF"))},
     **{("chains", f"{which}ours_to_bpf_{load}"): (what.format(load), goal)
        for load in LOADS
        for which, what, goal in (("", "{}: added by tree / BPF", 0.5), ("from_", "  between", None),
                                  ("to_", "  and", None))},
     **{("trace", f"{what}_{name}{time}"): (f"{title}: {which}{how}", None)
-       for what, title in (("one", "one trace"), ("many", "merged"))
+       for what, title in (("one", "one trace"), ("old", "CTF 1.8"), ("converted", "converted"), ("many", "merged"))
        for time, how in (("", ""), ("_elapsed", ", elapsed"))
        for name, which in (("count", "lt-ctf decodes"), ("fields", "and takes every field"),
                            ("babeltrace2", "babeltrace2, to dummy"))},
-    ("analyze", "path"): ("analyze path, a byte", 10),
-    ("analyze", "space"): ("peak memory / the trace", 1),
+    ("trace", "processors"): ("processors of this machine", None),
+    ("analyze", "path"): ("analyze path, a byte", 5),
+    ("analyze", "space"): ("peak memory / the trace", 0.5),
     ("analyze", "bent"): ("1 - R2 of time by events", 0.01),
     ("analyze", "read_bent"): ("the same, path of one second", 0.01),
-    ("analyze", "load_path"): ("made-up trace: a byte", 10),
-    ("analyze", "load_space"): ("made-up trace: peak memory / it", 1),
+    ("analyze", "load_path"): ("made-up trace: path, a byte", 5),
+    ("analyze", "load_space"): ("made-up trace: path, peak memory / it", 0.5),
     ("analyze", "load_bent"): ("made-up trace: 1 - R2", 0.01),
     ("analyze", "load_read_bent"): ("made-up trace: 1 - R2, path of one second", 0.01),
+    **{("analyze", f"{prefix}{kind}{end}"): (f"{title}{kind}, {what}", goal)
+       for prefix, title in (("", "analyze "), ("load_", "made-up trace: ")) for kind in KINDS[prefix]
+       for end, what, goal in (("", "a byte", 5), ("_space", "peak memory / trace", 0.5))},
     **{("scaling", f"{command}_{name}"): (f"{command}: {what}", goal)
        for command in ("path", "delays", "wakeups")
        for name, what, goal in (("event", "an event", None), ("bent", "1 - R2, all traces", 0.01),
@@ -172,14 +190,14 @@ ROWS = {
 
 # name: its unit, if it differs from the part's
 UNITS = {
-    **{f"{what}_{name}": "number" for what in ("delays", "lost")
-       for name in ("ours", "bpf_facts", "bpf_hash", "bpf_storage", "hist")},
+    **{f"{what}_{name}": "number" for what in ("delays", "lost") for name, _ in WATCHED},
     **{f"{what}_{load}_{name}": "number" for what in ("paths", "lost") for load in LOADS for name in ("ours", "bpf")},
     **{f"{which}ours_to_bpf_{load}": "ratio" for which in ("", "from_", "to_") for load in LOADS},
     **{f"{command}_{name}": "ratio" for command in ("path", "delays", "wakeups")
        for name in ("bent", "series", "clients", "cpus", "limit_cost", "growth")},
     **{f"{command}_{name}": "bytes" for command in ("path", "delays") for name in ("bytes", "limit_bytes")},
-    "events_cpus": "ratio", "lost": "number",
+    **{f"{prefix}{kind}_space": "ratio" for prefix, kinds in KINDS.items() for kind in kinds},
+    "events_cpus": "ratio", "lost": "number", "processors": "number", "depth_by_stack": "functions",
     **{name: "of 1,000" for name in structures.ROWS if name.startswith(("lost", "worst"))},
     "memory": "bytes", "engine_to_lfht": "ratio", "engine_to_locked": "ratio",
     "threads_ratio": "ratio", "space": "ratio", "bent": "ratio", "read_bent": "ratio", "load_space": "ratio",
@@ -225,6 +243,9 @@ RATIOS = [
      lambda value: value("engine", "pair_search") / value("engine", "pair_no_timeout")),
     ("engine", "flatness", "ratio", "most / least live", 1.10,
      lambda value: value("engine", "pair", max) / value("engine", "pair", min)),
+    *(("engine", f"more_{name}", "instructions", f"{title}, more than without", 40,
+       lambda value, name=name: value("engine", f"pair_{name}") - value("engine", "pair", min))
+      for name, title in (("by_word", "by a label of one word"), ("by_name", "by the name of a task"))),
     *(("engine", f"full_more_{cpus}", "instructions", f"exhausted more than not, {cpus} CPUs", 100,
        lambda value, cpus=cpus: value("engine", f"full_{cpus}") - value("engine", f"begin_{cpus}"))
       for cpus in (2, 16)),
@@ -236,8 +257,10 @@ RATIOS = [
     *(("hackbench", f"each_{name}", "instructions", f"a delay: {title}", None,
        lambda value, name=name: 1e6 * (value("hackbench", name) - value("hackbench", "none"))
        / value("hackbench", f"delays_{name}"))
-      for name, title in (("ours", "ours"), ("bpf_facts", "BPF, the same facts"), ("bpf_hash", "BPF, hash maps"),
-                          ("bpf_storage", "BPF, storage"), ("hist", "hist triggers"))),
+      for name, title in WATCHED),
+    ("hackbench", "each_more_by_stack", "instructions", "by=stack above offcpu", None,
+     lambda value: 1e6 * (value("hackbench", "by_stack") - value("hackbench", "offcpu"))
+     / value("hackbench", "delays_by_stack")),
     *(("hackbench", f"ours_to_{name}", "ratio", f"added by ours / {title}", goal,
        lambda value, name=name: (value("hackbench", "ours") - value("hackbench", "none"))
        / (value("hackbench", name) - value("hackbench", "none")))
@@ -266,6 +289,10 @@ RATIOS = [
        value("trace", f"{what}_{name}{time}") / value("trace", f"{what}_babeltrace2{time}"))
       for what, title, time, how, goals in (("one", "one trace", "", "", (0.125, None)),
                                             ("one", "one trace", "_elapsed", ", elapsed", (0.0625, 0.1)),
+                                            ("old", "CTF 1.8", "", "", (None, None)),
+                                            ("old", "CTF 1.8", "_elapsed", ", elapsed", (0.1, 0.125)),
+                                            ("converted", "converted", "", "", (None, None)),
+                                            ("converted", "converted", "_elapsed", ", elapsed", (0.1, 0.125)),
                                             ("many", "merged", "", "", (0.05, None)),
                                             ("many", "merged", "_elapsed", ", elapsed", (0.033, 0.05)))
       for (name, which), goal in zip((("count", "lt-ctf"), ("fields", "all fields")), goals)),
@@ -316,6 +343,30 @@ def ratios(rows):
                "unit": unit, "goal": goal}
 
 
+def judged(row):
+    """Returns `met` or `missed`."""
+    return "met" if row["value"] <= row["goal"] else "missed"
+
+
+def section(rows, facts):
+    """Returns the section of the page: what by= adds to the end of an operation."""
+    found = {(row["part"], row["name"]): row for row in rows}
+    lines = ["Instructions that `by=` adds to the end of an operation:", "",
+             "| | | goal, at most | |", "|---|---|---|---|"]
+    for part, name, what in (("engine", "more_by_word", "a label of one word"),
+                             ("engine", "more_by_name", "the name of a task"),
+                             ("hackbench", "each_more_by_stack", "`offcpu by=stack`, in hackbench")):
+        row = found.get((part, name))
+        if row is None:
+            sys.exit(f"report: --page needs the figures of both engine and hackbench: {part} {name} is missing")
+        goal = "|" if row["goal"] is None else f"{row['goal']:g} | {judged(row)}"
+        lines.append(f"| {what} | {row['value']:,.0f} | {goal} |")
+    depth = found["hackbench", "depth_by_stack"]["value"]
+    about = (f"With `by=stack`, each end walks a stack; those of hackbench have {depth:.1f} functions on average, and"
+             f" deeper ones cost more. Linux {facts['kernel']}, {facts['date']}, commit {facts['commit']}.")
+    return "\n".join([*lines, "", *wrapped(about), ""])
+
+
 def show(rows):
     """Prints the table, at most 80 columns wide."""
     order = {key: at for at, key in enumerate(ROWS)}
@@ -335,7 +386,7 @@ def show(rows):
             goal, met = "", ""
             if row["goal"] is not None:
                 goal = f"{row['goal']:g}"
-                met = "met" if row["value"] <= row["goal"] else "missed"
+                met = judged(row)
             unit = "" if row["unit"] in (PARTS[part][0], "ratio", "number") else f" ({row['unit']})"
             print(f"  {row['what'] + unit:44} {live:>9} {row['value']:>9,.{digits}f}"
                   f" {goal:>5}  {met}".rstrip())
@@ -345,6 +396,7 @@ def main():
     """See the head of this file."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--json")
+    options.add_argument("--page")
     options.add_argument("--set", action="append", default=[])
     options = options.parse_args()
     rows = parse(sys.stdin)
@@ -353,14 +405,16 @@ def main():
     absent = missing(rows)
     rows += list(ratios(rows)) if not absent else []
     show(rows)
+    facts = dict(pair.split("=", 1) for pair in options.set)
     if options.json:
-        result = dict(pair.split("=", 1) for pair in options.set)
-        result["rows"] = rows
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
+            json.dump({**facts, "rows": rows}, file, indent=1)
             file.write("\n")
     if absent:
         sys.exit("report: missing: " + ", ".join(" ".join(key) for key in absent))
+    if options.page:
+        page = Path(options.page)
+        page.write_text(replaced(page, "labels", section(rows, facts)), encoding="utf-8")
 
 
 if __name__ == "__main__":

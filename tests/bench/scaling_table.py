@@ -336,14 +336,20 @@ def section(runs, facts, day):
     return "\n".join([*lines, "", *wrapped(memory), ""])
 
 
+def replaced(page, mark, text):
+    """Returns a page with another text between <!-- MARK --> and <!-- end MARK -->."""
+    old = page.read_text(encoding="utf-8")
+    new, count = re.subn(rf"(<!-- {mark} -->\n).*?(<!-- end {mark} -->\n)",
+                         lambda found: f"{found[1]}\n{text}\n{found[2]}", old, flags=re.S)
+    if count != 1:
+        sys.exit(f"{page}: {count} places <!-- {mark} --> ... <!-- end {mark} -->, expected one")
+    return new
+
+
 def put(page, text, drawing):
     """Replaces the section of a page, and its picture."""
     page = Path(page)
-    old = page.read_text(encoding="utf-8")
-    new, count = re.subn(r"(<!-- scaling -->\n).*?(<!-- end scaling -->\n)",
-                         lambda found: f"{found[1]}\n{text}\n{found[2]}", old, flags=re.S)
-    if count != 1:
-        sys.exit(f"{page}: {count} places <!-- scaling --> ... <!-- end scaling -->, expected one")
+    new = replaced(page, "scaling", text)
     page.with_name("scaling.svg").write_text(drawing, encoding="utf-8")
     page.write_text(new, encoding="utf-8")
 

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """trace: how fast lt-ctf and babeltrace2 decode the same trace, without output.
 
-usage: trace.py LT-CTF TRACE DIRECTORY ROUNDS
+usage: trace.py LT-CTF TRACE OLD DIRECTORY ROUNDS
 
 The programs take turns, and the best round of each counts: processor time, user and system, of all threads, and elapsed
-time. They differ, since lt-ctf reads a trace of several streams with several threads. A second trace, in DIRECTORY, has
-the first packets of each stream 100 times, to measure the merging of many streams.
+time. They differ, since lt-ctf reads a trace of several streams with several threads, if there are several processors;
+their number has a row. The traces are TRACE; OLD, which is in the older format, CTF 1.8; OLD converted to CTF 2 by
+babeltrace2, in DIRECTORY, which has other event headers than LTTng's; and, also there, the first packets of each stream
+of TRACE 100 times, to measure the merging of many streams.
 Prints `result` rows for report.py.
 """
 
@@ -17,6 +19,7 @@ import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 COPIES = 100
 PER_STREAM = 400_000  # bytes, and then to the end of the packet
@@ -71,6 +74,14 @@ def copies(trace, directory):
                 file.write(packets)
 
 
+def convert(trace, path):
+    """Writes a trace once more with babeltrace2, in the format that it writes by default, CTF 2."""
+    subprocess.run(["babeltrace2", trace, "--component=sink.ctf.fs", f'--params=path="{path}",quiet=yes'], check=True)
+    with open(next(Path(path).rglob("metadata")), "rb") as file:
+        if file.read(1) != b"\x1e":
+            sys.exit(f"babeltrace2 has not converted {trace} to CTF 2")
+
+
 def compare(what, lt_ctf, trace, rounds):
     """Decodes the trace with each program in turn, and prints the rows."""
     ways = {
@@ -99,12 +110,16 @@ def compare(what, lt_ctf, trace, rounds):
 
 def main():
     """Runs the program; the head of this file describes it."""
-    lt_ctf, trace, directory, rounds = sys.argv[1:]
+    lt_ctf, trace, old, directory, rounds = sys.argv[1:]
     shutil.rmtree(directory, ignore_errors=True)
-    copies(trace, directory)
-    compare("one", lt_ctf, trace, int(rounds))
-    compare("many", lt_ctf, directory, max(1, int(rounds) // 2))
+    many, converted = os.path.join(directory, "many"), os.path.join(directory, "converted")
+    copies(trace, many)
+    convert(old, converted)
+    for what, path in (("one", trace), ("old", old), ("converted", converted)):
+        compare(what, lt_ctf, path, int(rounds))
+    compare("many", lt_ctf, many, max(1, int(rounds) // 2))
     shutil.rmtree(directory)
+    print(f"result processors 0 {len(os.sched_getaffinity(0))} 1")
     print("complete")
 
 

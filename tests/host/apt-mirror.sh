@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The environment is installed from the archive that the host itself uses, given in any form that
-# apt accepts.
+# The environment is installed from the archive that the host itself uses, given as deb822 or as
+# one-line sources.
 # timeout: 20
 
 . "$(dirname "$0")/../host.sh"
@@ -41,6 +41,17 @@ URIs: http://off.example/debian
 Suites: bookworm
 Components: main
 
+Enabled: Off
+Types: deb
+URIs: http://also-off.example/debian
+Suites: bookworm
+Components: main
+
+Types: deb
+URIs: cdrom:[Debian_12]/
+Suites: bookworm
+Components: main
+
 Types: deb-src
 URIs: http://source.example/debian
 Suites: bookworm
@@ -56,7 +67,8 @@ sources.list
 # deb http://commented.example/debian stable main
 deb-src http://source.example/debian stable main
 deb http://security.example/debian-security stable-security main
-deb [arch=amd64 signed-by=/etc/apt/keyring.gpg] https://three.example/debian/ stable main contrib # ours
+deb cdrom:[Debian GNU/Linux 13 _Trixie_]/ trixie main
+deb [arch=amd64 signed-by=/etc/apt/keyring.gpg] https://three.example/debian/ stable	main contrib # ours
 END
 expect '' <<'END'
 sources.list.d/other.list

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # `make bench` runs in a checkout where nothing has been built, and prints every promised figure,
-# also as JSON. No figure is judged. Objects that another test also builds are not compiled twice.
+# also as JSON. No figure is judged. The cost of by= is written between its marks of a page, and not
+# if a figure or a mark is missing. Objects that another test also builds are not compiled twice.
 # The module appears when `make bench` builds it, and not before. The native benchmark is built with
 # less optimization than for a measurement.
 # timeout: 1200
@@ -31,11 +32,12 @@ cp "$LT_BUILD/$release/latency_tracker.ko" "$LT_BUILD/$release/Module.symvers" "
 END
 chmod +x "$fresh/scripts/build-module"
 parts=(engine bpf native) left_out='"hackbench", '
-[ -z "${LT_LONG:-}" ] || parts=() left_out=''
+[ -z "${LT_LONG:-}" ] || parts=(--page) left_out=''
 env -u LT_BUILD CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
 	"$fresh/scripts/bench" --calls 100 --rounds 1 --json "$json" "${parts[@]}"
-"$LT_TOP/scripts/in-tree" python3 -B - <<-END || fail "the JSON is not what was promised"
+"$LT_TOP/scripts/in-tree" python3 -B - <<-END || fail "the JSON, or the section of the page, is not what was promised"
 	import json, sys
+	from pathlib import Path
 	sys.path.insert(0, "$LT_TOP/tests/bench")
 	import report
 	result = json.loads('''$(<"$json")''')
@@ -53,7 +55,33 @@ env -u LT_BUILD CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNIT
 	assert not bad, bad
 	pairs = sorted((row["part"], row["live"]) for row in result["rows"] if row["name"] == "pair")
 	assert pairs == [(part, live) for part in ("bpf", "engine") for live in (1, 1000, 64000)], pairs
+
+	def refuses(call, *arguments):
+	    try:
+	        call(*arguments)
+	    except SystemExit:
+	        return
+	    raise AssertionError(f"accepted {arguments}")
+
+	# the page's section, of known figures
+	keys = ("part", "name", "value", "goal")
+	made = [dict(zip(keys, row)) for row in (
+	    ("engine", "more_by_word", 118, 40), ("engine", "more_by_name", 39, 40),
+	    ("hackbench", "each_more_by_stack", 2500.4, None), ("hackbench", "depth_by_stack", 11.5, None))]
+	facts = {"kernel": "7.2", "date": "2026-01-01", "commit": "0000000"}
+	text = report.section(made, facts)
+	for part in ("| a label of one word | 118 | 40 | missed |", "| the name of a task | 39 | 40 | met |",
+	             "in hackbench | 2,500 | | |", "have 11.5 functions", "Linux 7.2, 2026-01-01, commit 0000000."):
+	    assert part in " ".join(text.split()), (part, text)
+	page = Path("$LT_TOP/Documentation/performance.md")
+	new = report.replaced(page, "labels", text)
+	assert text in new and "not been measured" not in new, new
+	for i in range(3):
+	    refuses(report.section, made[:i] + made[i + 1:], facts)
+	refuses(report.replaced, page, "no such mark", text)
 END
+[ -z "${LT_LONG:-}" ] || grep -q 'in hackbench | -\?[0-9]' "$fresh/Documentation/performance.md" ||
+	fail "--page has written nothing"
 
 # Missing and unknown rows are detected.
 refused() {

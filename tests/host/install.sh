@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# `make install` puts the module, the command, its man pages and its completions where the system
+# `make install` puts the module, the command, its pages and its completions where the system
 # finds them, and `make uninstall` removes exactly these files. (tests/vm/command.sh loads and runs
 # the installed module and command.)
 # timeout: 600
@@ -50,10 +50,11 @@ cat >"$work/wanted" <<-END
 	644 ./usr/share/man/man1/other.1
 	644 ./usr/share/zsh/site-functions/_latency-tracker
 END
-grep -v 'man1/latency-tracker' "$work/files" | diff "$work/wanted" - || fail "other files than these were installed"
+grep -v 'man1/latency-tracker\|share/doc/latency-tracker/' "$work/files" | diff "$work/wanted" - || fail "other files than these were installed"
 for page in '' -list -watch -record; do
 	grep -q '^\.TH' "$root/usr/share/man/man1/latency-tracker$page.1" || fail "no man page of latency-tracker$page"
 done
+diff -r "$LT_TOP/Documentation" "$root/usr/share/doc/latency-tracker" || fail "the pages are not those of Documentation"
 cmp "$LT_BUILD/$release/latency_tracker.ko" "$root/lib/modules/$release/updates/latency_tracker.ko"
 "$root/usr/bin/latency-tracker" --version >/dev/null || fail "the installed command does not run"
 grep -qx 'ExecStart=/usr/bin/latency-tracker apply' "$root/usr/lib/systemd/system/latency-tracker.service" ||

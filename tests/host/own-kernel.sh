@@ -5,10 +5,10 @@
 # tracer, cgroups and network): `make KDIR=` builds the module, names the trackers that are left out and the options that
 # they need, and sets up nothing. A wrong KDIR gives one line. The kernel boots with the module, vm/smoke passes, and the
 # remaining trackers report delays of known cause (tests/small.sh). A module with two trackers and an instance take at
-# most 1 MiB.
+# most 1 MiB. The module compiles for a kernel that has tracepoints, but no tracer.
 # long: yes
-# timeout: 900
-# worth: builds three modules, and boots three machines
+# timeout: 1200
+# worth: builds four modules, and boots three machines
 
 . "$(dirname "$0")/../host.sh"
 
@@ -54,6 +54,12 @@ wrong "$work/linux" "include/config/kernel.release does not exist: build that ke
 "$LT_TOP/scripts/in-tree" "$LT_TOP/scripts/build-module" --tests "$tree"
 "$LT_TOP/scripts/in-tree" env LT_MODULE_OUT="$work/few" "$LT_TOP/scripts/build-module" "$tree" TRACKERS='wakeup irq'
 [ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user"
+
+# A kernel without CONFIG_FTRACE. Its symbols are not known, which is only a warning.
+untraced=$("$LT_TOP/scripts/kernel-tree" untraced)
+"$LT_TOP/scripts/in-tree" env LT_MODULE_OUT="$work/untraced" KBUILD_MODPOST_WARN=1 "$LT_TOP/scripts/build-module" "$untraced" \
+	>"$work/said" 2>&1 || fail "it does not compile without CONFIG_FTRACE: $(grep -v ' undefined!$' "$work/said")"
+[ -e "$work/untraced/latency_tracker.ko" ] || fail "no module for the kernel without CONFIG_FTRACE: $(tail -n 5 "$work/said")"
 
 # inside NAME OPTION... -- COMMAND...: run the command in a machine; the kernel must not complain.
 inside() {

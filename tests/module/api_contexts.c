@@ -63,13 +63,18 @@ void all_contexts(void)
 {
 	struct latency_tracker_config c = config(8, 0);
 	unsigned int nr = min(num_online_cpus(), 2U);
-	int i;
+	int i, err;
 
 	c.callback = tell;
 	c.data_size = sizeof(u64);
 	contexts_tracker = latency_tracker_create(&c);
 	CHECK(!IS_ERR(contexts_tracker));
-	CHECK(!lt_interrupts_new(nr, one, NULL));
+	err = lt_interrupts_new(nr, one, NULL);
+	CHECK(!err);
+	if (err) {
+		latency_tracker_destroy(contexts_tracker);
+		return;
+	}
 	CHECK(!lt_run_on_cpus(nr, busy, &nr));
 	lt_interrupts_stop();
 	lt_interrupts_free();

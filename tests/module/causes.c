@@ -13,6 +13,9 @@
  *            wakes it
  *   wait     as thread, but the thread preempts the owner of a spinlock, and must
  *            wait for the lock: on PREEMPT_RT, where a spinlock can sleep
+ *   held     the thread of an interrupt holds a spinlock for a while; on PREEMPT_RT a
+ *            more urgent thread preempts it, waits for the lock, and then wakes it:
+ *            the interrupt is not involved
  *   hard     a timer that is called in the interrupt wakes it; interrupts are
  *            off for a while when it is due
  *   soft     a timer that is called in a softirq wakes it; interrupts are off
@@ -60,6 +63,9 @@
  *   jobs     a handler queues a job, which takes a while; meanwhile a handler of
  *            the line with a thread queues another one, which wakes it: the first
  *            handler is not involved
+ *   again    a handler takes a while, and queues a work item, which queues itself;
+ *            the second run of the item wakes it: the handler is not involved
+ *   again-job  as again, with a job of a kthread worker
  *   after    an irq_work takes a while after a handler that it has called has
  *            returned, and wakes it: the handler is not involved
  *   requested  a handler queues an irq_work, and then takes a while: the irq_work
@@ -153,6 +159,10 @@ static bool lt_employs, lt_has_job, lt_leaves_all;
 static bool lt_polls, lt_wakes_other;
 static bool lt_queues, lt_is_busy, lt_cancels, lt_calls, lt_is_after;
 static bool lt_has_job_queue, lt_has_jobs, lt_cancels_job, lt_requests;
+/* Whether the next run of a work item queues the item again. */
+static bool lt_requeues;
+/* Whether the thread of the interrupt holds the lock, and whether it does so now. */
+static bool lt_holds, lt_is_held;
 static bool lt_is_noise;
 /* The task in a storm. */
 static struct task_struct *lt_waiter;
@@ -316,6 +326,11 @@ static DECLARE_WORK(lt_first_item, lt_on_first_item);
 
 static void lt_on_item(struct work_struct *work)
 {
+	if (lt_requeues) {
+		lt_requeues = false;
+		queue_work(lt_queue, work);
+		return;
+	}
 	complete(&lt_done);
 }
 
@@ -341,6 +356,11 @@ static DEFINE_KTHREAD_WORK(lt_busy_job, lt_on_busy_job);
 
 static void lt_on_job(struct kthread_work *work)
 {
+	if (lt_requeues) {
+		lt_requeues = false;
+		kthread_queue_work(lt_jobs, work);
+		return;
+	}
 	complete(&lt_done);
 }
 
@@ -466,6 +486,16 @@ static irqreturn_t lt_on_thread(int irq, void *data)
 		local_bh_disable();
 		lt_poll_raise();
 		local_bh_enable();
+		return IRQ_HANDLED;
+	}
+	if (lt_holds) {
+		/* Less urgent than lt_want(). */
+		sched_set_fifo_low(current);
+		spin_lock(&lt_lock);
+		WRITE_ONCE(lt_is_held, true);
+		lt_take();
+		spin_unlock(&lt_lock);
+		sched_set_fifo(current);
 		return IRQ_HANDLED;
 	}
 	if (lt_is_again) {
@@ -742,6 +772,21 @@ static int lt_hold(void *arg)
 	return 0;
 }
 
+/* Wants the lock as soon as the thread of the interrupt holds it. */
+static int lt_want(void *arg)
+{
+	sched_set_fifo(current);
+	while (!READ_ONCE(lt_is_held)) {
+		if (kthread_should_stop())
+			return 0;
+		fsleep(100);
+	}
+	spin_lock(&lt_lock);
+	spin_unlock(&lt_lock);
+	complete(&lt_done);
+	return 0;
+}
+
 /* Sleeps like a polling thread: its wakeups are unrelated to earlier ones. */
 static int lt_drowse(void *arg)
 {
@@ -753,7 +798,10 @@ static int lt_drowse(void *arg)
 	return 0;
 }
 
-/* Starts a thread on this CPU. Except for lt_drowse(), fn waits until the writer sleeps. */
+/*
+ * Starts a thread on this CPU. Except for lt_drowse() and lt_want(), fn waits until
+ * the writer sleeps.
+ */
 static struct task_struct *lt_beside(int (*fn)(void *arg))
 {
 	struct task_struct *task = kthread_create(fn, NULL, "lt_beside");
@@ -798,17 +846,21 @@ static int run(const char *word, const struct kernel_param *param)
 	lt_leaves_rest = lt_shares || lt_delays || lt_leaves_all ||
 			 sysfs_streq(word, "softirq");
 	lt_takes_lock = sysfs_streq(word, "wait");
+	lt_holds = sysfs_streq(word, "held");
+	lt_is_held = false;
 	lt_fans = sysfs_streq(word, "fan");
 	lt_calls_again = sysfs_streq(word, "busy");
 	lt_cancels = sysfs_streq(word, "cancel");
 	lt_is_busy = lt_cancels || sysfs_streq(word, "queue");
-	lt_queues = lt_is_busy || sysfs_streq(word, "work");
+	lt_queues = lt_is_busy || sysfs_streq(word, "work") || sysfs_streq(word, "again");
 	lt_calls = sysfs_streq(word, "call");
 	lt_is_after = sysfs_streq(word, "after");
 	lt_requests = sysfs_streq(word, "requested");
 	lt_has_jobs = sysfs_streq(word, "jobs");
 	lt_cancels_job = sysfs_streq(word, "cancel-job");
-	lt_has_job_queue = lt_has_jobs || lt_cancels_job || sysfs_streq(word, "job");
+	lt_has_job_queue = lt_has_jobs || lt_cancels_job || sysfs_streq(word, "job") ||
+			   sysfs_streq(word, "again-job");
+	lt_requeues = sysfs_streq(word, "again") || sysfs_streq(word, "again-job");
 	lt_is_kept = false;
 	lt_keeps = sysfs_streq(word, "late-irq") ? LT_IRQ :
 		   sysfs_streq(word, "late-softirq") ? LT_SOFTIRQ :
@@ -849,6 +901,9 @@ static int run(const char *word, const struct kernel_param *param)
 		lt_interrupt(&lt_threaded_work, 2);
 	} else if (lt_takes_lock) {
 		beside = lt_beside(lt_hold);
+	} else if (lt_holds) {
+		beside = lt_beside(lt_want);
+		lt_interrupt(&lt_threaded_work, 2);
 	} else if (sysfs_streq(word, "drowse")) {
 		beside = lt_beside(lt_drowse);
 	} else if (sysfs_streq(word, "hard")) {

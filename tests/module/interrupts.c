@@ -111,7 +111,7 @@ int lt_interrupts_new(unsigned int nr, lt_interrupt_fn fn, void *arg)
 	lt_interrupt_arg = arg;
 	err = register_nmi_handler(NMI_LOCAL, lt_on_nmi, 0, "lt_contexts");
 	if (err)
-		kfree(lt_sources);
+		lt_interrupts_free();
 	return err;
 }
 
@@ -168,4 +168,6 @@ void lt_interrupts_stop(void)
 void lt_interrupts_free(void)
 {
 	kfree(lt_sources);
+	lt_sources = NULL;
+	lt_nr_sources = 0;
 }

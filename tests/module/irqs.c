@@ -60,7 +60,8 @@ static void lt_take(unsigned int length)
 static irqreturn_t lt_on_short(int irq, void *data)
 {
 	lt_take(handler_us / 20);
-	return IRQ_NONE;
+	/* Some drivers return both; the kernel wakes no thread for that. */
+	return IRQ_HANDLED | IRQ_WAKE_THREAD;
 }
 
 static irqreturn_t lt_on_long(int irq, void *data)

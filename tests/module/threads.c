@@ -67,8 +67,8 @@ static int lt_thread_main(void *data)
 	wait_for_completion(thread->go);
 	if (thread->fn)
 		thread->fn(thread->cpu, thread->arg);
-	complete(&thread->done);
-	return 0;
+	/* The waiter may unload the module, so this thread must not return to it. */
+	kthread_complete_and_exit(&thread->done, 0);
 }
 
 int lt_run_on_cpus(unsigned int nr, lt_thread_fn fn, void *arg)
@@ -110,7 +110,7 @@ int lt_run_on_cpus(unsigned int nr, lt_thread_fn fn, void *arg)
 	return err;
 }
 
-/* A crowd: threads that are bound to no CPU, until they are stopped */
+/* A crowd: threads that are bound to no CPU, and run until they are stopped */
 
 static struct lt_member {
 	struct task_struct *task;

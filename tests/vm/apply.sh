@@ -5,7 +5,8 @@
 # the others start. An instance whose line is unchanged keeps running, with its counters. It is
 # restarted only for another tracker, or a parameter that can only be given at creation. An omitted
 # parameter returns to its default. An instance whose line is gone is removed, but not while any
-# line is invalid. Foreign instances are left alone. After the module is reloaded, everything is
+# line is invalid. If the cgroup of an unchanged instance was replaced, its path is looked up again; `list`, `top` and
+# `check` name such an instance. Foreign instances are left alone. After the module is reloaded, everything is
 # restored. --stop removes exactly the instances that were started from the files. `check --config`
 # reports the same errors, and starts nothing.
 # kernels: stock
@@ -97,6 +98,64 @@ echo 'slow offcpu threshold=20ms comm=sleep ring=64' >$CONF/a.conf
 applies 0 $CONF
 said "restarted slow ($CONF/a.conf:1): its counters and alerts start again, because ring can only be given at creation"
 assert_eq "$(read_back slow ring)" 64 ring
+# Its value stays: the instance keeps running.
+echo 'slow offcpu threshold=30ms comm=sleep ring=64' >$CONF/a.conf
+applies 0 $CONF
+said "changed slow"
+silent restarted
+assert_eq "$(read_back slow threshold)" 30000000 threshold
+
+# The cgroup of an unchanged line is removed and created again, as for a unit that restarts.
+GROUP=/sys/fs/cgroup/lt-apply
+# shown NUMBER: each command must name the instance whose cgroup is gone.
+shown() {
+	$COMMAND list >/tmp/said 2>&1
+	awk '$1 == "grouped" { print $3 }' /tmp/said | grep -qx no-cgroup || fail "list: $(cat /tmp/said)"
+	said "grouped: cgroup $1 does not exist"
+	said "latency-tracker start grouped offcpu cgroup=PATH"
+	$COMMAND list grouped >/tmp/said
+	said "Note: cgroup $1 does not exist"
+	$COMMAND list grouped --json >/tmp/said
+	said "\"missing_cgroup\":$1"
+	$COMMAND top --once >/tmp/said
+	said "cgroup is gone (see "
+	$COMMAND check >/tmp/said || :
+	said "running; their cgroup is gone: grouped"
+}
+mkdir $GROUP
+echo 'grouped offcpu threshold=1h cgroup=/lt-apply' >$CONF/g.conf
+applies 0 $CONF
+said "started grouped"
+first=$(read_back grouped cgroup)
+$COMMAND list >/tmp/said 2>&1
+silent cgroup
+applies 0 $CONF
+silent renewed
+rmdir $GROUP
+shown "$first"
+# A unit may be stopped on purpose: that is no error.
+applies 0 $CONF
+said "$CONF/g.conf:1: cgroup $first does not exist"
+said "no such cgroup of version 2"
+said "3 unchanged"
+mkdir $GROUP
+shown "$first"
+control 'grouped offcpu threshold=7200s'
+applies 0 $CONF
+said "renewed grouped ($CONF/g.conf:1)"
+second=$(read_back grouped cgroup)
+[ "$second" != "$first" ] || fail "a new cgroup has the number $first, too"
+assert_eq "$second" "$(ls -di $GROUP | { read -r _inode _; echo "$_inode"; })" "the cgroup of the renewed instance"
+assert_eq "$(read_back grouped threshold)" 7200000000000 "a threshold that was set by hand"
+applies 0 $CONF
+silent renewed
+# Limited to another cgroup by hand, it stays.
+control 'grouped offcpu cgroup=/'
+applies 0 $CONF
+silent renewed
+rm $CONF/g.conf
+applies 0 $CONF
+rmdir $GROUP
 
 # No instance is removed while a line is invalid.
 mv $CONF/b.conf /tmp/b.conf

@@ -45,8 +45,8 @@ reads short 10
 assert_eq "$(stat worst alerts)" "$count" "alerts after a much longer one"
 assert_eq "$(stat worst ended)" 51 "ended"
 
-# Changing another parameter keeps the threshold, and the value can be read and written back.
-# Writing a value restarts from it.
+# Changing another parameter keeps the threshold, which `control` shows, too. Writing a value
+# restarts from it.
 threshold=$(cat $LT/worst/threshold)
 echo 1ms >$LT/worst/wakeup_interval
 assert_eq "$(cat $LT/worst/threshold)" "$threshold" "the threshold after another change"

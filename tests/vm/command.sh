@@ -3,8 +3,8 @@
 #
 # The command with the real files. It prints a message if the module is not installed, not loaded,
 # or not accessible to this user. modprobe and the command work after `make install`, but not
-# after `make uninstall`. `watch` starts with the recorded alerts. A refusal is explained. Captures
-# are not written to a place that another user can change.
+# after `make uninstall`. The `man` of the machine shows the pages. `watch` starts with the recorded
+# alerts. A refusal is explained. Captures are not written to a place that another user can change.
 # kernels: stock
 # cpus: 2
 # root: full
@@ -35,13 +35,19 @@ says 1 "neither loaded nor installed" $COMMAND check
 few_modules null_blk
 # The same state as after `make` in a clone.
 mkdir -p "/tmp/clone/build/$(uname -r)"
-cp -r /lt/scripts /tmp/clone/
+cp -r /lt/scripts /lt/Documentation /tmp/clone/
 cp -r /lt/bin /tmp/clone/build/user
 cp /lt/latency_tracker.ko "/tmp/clone/build/$(uname -r)/"
 tree() { find /usr/local "/usr/lib/modules/$(uname -r)/" ! -name 'modules.*' | sort; }
 tree >/tmp/before
 /tmp/clone/scripts/install
 COMMAND=/usr/local/bin/latency-tracker
+for page in latency-tracker latency-tracker-record latency-tracker-why; do
+	man $page >/tmp/page 2>&1
+	grep -q "^ *$page - " /tmp/page || fail "man $page: $(head /tmp/page)"
+	! grep -E 'unknown request|\\[-&fe*(]' /tmp/page || fail "roff in the output of man $page"
+done
+says 16 'there are latency-tracker-' man ls
 says 1 "as root, \`modprobe latency_tracker\`" another $COMMAND list
 says 1 "as root, \`modprobe latency_tracker\`" another $COMMAND start a block
 says 1 "load it with \`modprobe latency_tracker\`" $COMMAND list

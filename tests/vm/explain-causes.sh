@@ -108,9 +108,9 @@ case_of mutex two 'sh/\d+ waited for kworker/\S+, which waited for a timer' lock
 large() { dd if=/dev/vda of=/dev/null bs=4M count=16 iflag=direct; }
 ! all || case_of device large "dd/\d+ waited for vda" offcpu threshold=0 comm=dd max_alerts=50
 
-# A thread runs the softirqs on PREEMPT_RT, and if there are many.
+# A thread runs the softirqs on PREEMPT_RT, and if there are many. Interrupts and threads may take turns.
 case_of storm 'late storm' \
-	'victim/\d+ was switched out while runnable, and waited for CPU 1, which (worked for softirq HI( raised by [a-z_ ]+)?|ran (ksoftirqd|ktimers)/1/\d+)' \
+	'victim/\d+ was switched out while runnable, and waited for CPU 1, which (worked for softirq HI( raised by [a-z_ ]+)?|ran (ksoftirqd|ktimers)/1/\d+)( for \S+ of \S+, its longest use)?' \
 	syscall threshold=600ms comm=victim calls=read
 rmmod lt_irqs
 ! all || case_of accept 'python3 /lt/tests/net.py serve 127.0.0.1 1 600' 'python3/\d+ waited for a timer' accept threshold=300ms

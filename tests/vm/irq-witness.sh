@@ -12,6 +12,7 @@
 # root: full
 # icount: 1
 # debug: no, a sanitizer takes longer between two probes than the comparison allows
+# arm64: yes
 # timeout: 200
 
 . /lt/tests/lib.sh

@@ -2,13 +2,14 @@
 # shellcheck shell=sh
 #
 # Handlers and a softirq of 20 ms are each reported once, with the line, the action, the CPU and the
-# result. Handlers that share a line are reported separately. A running handler is pending, and
-# times out. Filtered handlers are not reported. The log names an invalid parameter.
+# result, also an unusual one. Handlers that share a line are reported separately. A running handler
+# is pending, and times out. Filtered handlers are not reported. The log names an invalid parameter.
 # kernels: stock
 # long: rt
 # cpus: 2
 # root: full
 # icount: 1
+# arm64: yes
 # timeout: 240
 # abi-alert: dd if=/dev/vda of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null
 
@@ -52,6 +53,7 @@ for delay in $(cat /tmp/i /tmp/s | grep -v ' action="lt_short" ' | field delay);
 	! in_time || [ "$delay" -lt 60000000 ] || fail "20 ms took $delay ns"
 done
 assert_eq "$(stat i1 alerts)" 10 "short and long ones"
+assert_eq "$(grep -c ' action="lt_short" ret=other$' $LT/i1/wakeup)" 5 "what the short ones return"
 assert_eq "$(stat i0 alerts) $(stat s0 alerts)" "0 0" "of others"
 : >/tmp/other
 [ "$(stat other alerts)" -eq 0 ] || cat $LT/other/wakeup >/tmp/other

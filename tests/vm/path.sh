@@ -3,7 +3,7 @@
 #
 # `latency-tracker analyze path` names a known cause: a process waits at a pipe for another process,
 # which sleeps. The recording is rotated meanwhile, and its chunks are read as one. Two snapshots of
-# the same time are refused.
+# the same time are refused. `latency-tracker analyze sleeps` names what woke the two processes.
 # `analyze delays` then divides the time of the process that waited: it sleeps, and waits for another
 # child, which computes. The guide's examples of pages, pictures, stacks and columns work on this trace.
 # kernels: rt
@@ -66,6 +66,18 @@ first = path["causes"][0]
 assert first["cause"].get("by") == "timer" and first["time"] > 0.5 * took, first
 assert first["thread"]["tid"] != $tid, first
 assert path["path"][-1]["thread"]["tid"] == $tid, path["path"][-1]
+END
+
+/lt/bin/latency-tracker analyze sleeps /tmp/pipe -n 1000000 --json >/tmp/sleeps.json
+python3 - <<END || fail "the sleeps do not name what woke the two processes"
+import json
+(table,) = json.load(open("/tmp/sleeps.json"))["tables"]
+def longest(tid):
+    return max((s for s in table["worst"] if s["thread"]["tid"] == tid), key=lambda s: s["took"])
+read = longest($tid)
+assert (read["state"], read["waker"]) == ("S", "thread"), read
+sleep = longest(read["woken_by"]["tid"])
+assert sleep["waker"] == "timer" and sleep["took"] > read["took"] / 2, sleep
 END
 
 # The second line of the times: the computing child, and the start and the end of the sleep and the wait for the child.

@@ -190,6 +190,9 @@ rmmod lt_irqs
 provoke hard-irq 'r["count"] == 6 and r["max"] >= 20e6 and longest["action"].startswith("lt_long")' irq="$line" -- \
 	insmod /lt/lt_irqs.ko times=3
 rmmod lt_irqs
+provoke irq-storm 'any(one["label"]["action"].startswith("lt_long") and one["count"] == 3 for one in r["labels"]["labels"])' \
+	irq="$line" -- insmod /lt/lt_irqs.ko times=3
+rmmod lt_irqs
 beside ksoftirqd 'r["max"] >= 20e6 and longest["comm"].startswith("ksoftirqd/")' -- insmod /lt/lt_irqs.ko times=3 by_thread=1
 rmmod lt_irqs
 insmod /lt/lt_causes.ko us=20000

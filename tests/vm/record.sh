@@ -3,11 +3,13 @@
 #
 # `latency-tracker record` keeps numbered captures, each with the trace of its slow request, and
 # misses no alert, even if `wakeup` has other readers. A full disk or a killed session daemon loses
-# the trace, not the alert. A capture has the limits of the late thread's cgroups, with their
-# counters before and after the delay, and the addresses of the functions in its trace. Ctrl-C ends
-# the run, also after an alert, and leaves no session, instance or daemon behind. Old captures are
-# removed; `captures` lists and shows them. --events-for records all that an analysis reads, without
-# an instance. scripts/lttng-snapshot saves a snapshot at an alert, too.
+# the trace, not the alert; a closed output loses nothing. A capture has the limits of the late
+# thread's cgroups, with their counters before and after the delay, and the addresses of the
+# functions in its trace. Ctrl-C ends the run, also after an alert, and leaves no session, instance
+# or daemon behind. Captures that are too old or too many are removed, and nothing else in their
+# directory; `captures` lists and shows them. --events-for records all that an analysis reads,
+# without an instance, prints its cost before, and keeps it if the session ends early.
+# scripts/lttng-snapshot saves a snapshot at an alert, too.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -28,10 +30,12 @@ armed() { grep -q '^armed' /tmp/record.log; }
 # The script's help, and an option that it does not have.
 lttng-snapshot --help | grep '^usage: lttng-snapshot' || fail "lttng-snapshot --help"
 refused "an unknown option" lttng-snapshot --nosuch
+refused "a missing instance" lttng-snapshot nosuch
 
 load_module
 null_disk slow 200000000
 mkdir -m 700 /tmp/captures /tmp/captures/0000
+echo '{}' >/tmp/captures/0000/alert.json
 touch -d '2000-01-01' /tmp/captures/0000
 latency-tracker record --cooldown 0s --keep-for 1d -o /tmp/captures slow block threshold=50ms dev=slow >/tmp/record.log 2>&1 &
 recorder=$!
@@ -137,6 +141,33 @@ cat /tmp/record.log
 assert_eq $status 2 "the exit status after an alert and Ctrl-C"
 assert_eq "$(seqs /tmp/last/0001/alert.json)" 1 "the alert before Ctrl-C"
 
+# The reader of the output is gone when an alert comes: the run ends, with a capture.
+mkfifo /tmp/output
+latency-tracker record --no-explain -o /tmp/unread unread block threshold=50ms dev=slow >/tmp/output 2>/tmp/record.log &
+recorder=$!
+# Not sed: busybox's waits for the line after the one that ends it.
+while read -r line && [ "${line#armed}" = "$line" ]; do :; done </tmp/output
+reads slow 1 0
+wait $recorder || true
+cat /tmp/record.log
+assert_eq "$(seqs /tmp/unread/0001/alert.json)" 1 "the alert of a run whose output is not read"
+
+# With --keep 1, each capture replaces the one before; a directory without an alert is no capture.
+control 'kept block threshold=50ms dev=slow'
+mkdir -m 700 /tmp/kept /tmp/kept/0001
+: >/tmp/kept/0001/mine
+start /tmp/kept --keep 1 kept
+for capture in 0002 0003; do
+	reads slow 1 0
+	wait_until 60 test -s /tmp/kept/$capture/alert.json
+done
+wait_until 60 sh -c '! test -e /tmp/kept/0002'
+stop
+assert_eq "$(cd /tmp/kept && echo *)" "0001 0003" "what is left with --keep 1"
+assert_eq "$(seqs /tmp/kept/0003/alert.json)" 2 "the alert of the newest capture"
+grep '^latency-tracker: removed 1 capture, to keep the newest 1$' /tmp/record.log || fail "the removal is not said"
+control -kept
+
 control 'shared block threshold=50ms dev=slow wakeup_interval=0'
 start /tmp/shared --post-trigger 1s shared
 (while cat $LT/shared/wakeup; do :; done) >/tmp/loop &
@@ -191,10 +222,32 @@ for sector in 0 8 16; do
 done
 grep -q 'syscall_entry_read: ' /tmp/trace || fail "no system call"
 grep -q 'lttng_statedump_process_state: ' /tmp/trace || fail "no names of threads"
+grep -q 'lttng_statedump_file_descriptor: ' /tmp/trace || fail "no files that were open before"
+latency-tracker analyze syscalls $trace --by file --csv >/tmp/files.csv
+grep -q '^call,[0-9]*,file,/dev/slow,' /tmp/files.csv || fail "no calls on the disk"
 grep -E "^recorded [0-9,]+ events .*: $trace\$" /tmp/record.log || fail "what was recorded is not said"
 grep "^next: latency-tracker analyze io $trace\$" /tmp/record.log || fail "no next command"
+# What it will cost is printed before it starts. The sample for the estimate is not kept.
+sed '/recording until/q' /tmp/record.log >/tmp/before
+grep '^buffers: 8 x .* on each of [0-9]* CPUs, .* of memory$' /tmp/before || fail "the buffers are not said"
+grep '^cost: .* [1-9][0-9]* events/s, .*/s on disk$' /tmp/before || fail "the cost is not estimated"
+grep '^disk: .* free of ' /tmp/before || fail "the free space is not said"
+assert_eq "$(ls /tmp/traces/0001)" trace "what is kept"
 latency-tracker analyze io $trace --csv >/tmp/io.csv
 assert_eq "$(grep -c '^device,.*slow' /tmp/io.csv)" 1 "rows of the disk"
+
+# If another program ends the session, what it has recorded is kept.
+latency-tracker record --events-for io --num-subbuf 2 --subbuf-size 128K -o /tmp/cut >/tmp/record.log 2>&1 &
+recorder=$!
+wait_until 180 grep 'recording until Ctrl-C$' /tmp/record.log
+grep '^buffers: 2 x 128 KiB ' /tmp/record.log || fail "not the buffers that were requested"
+reads slow 1 0
+lttng destroy "$(lttng --no-sessiond list | grep -o 'latency-tracker-events-[0-9]*')"
+stop
+assert_eq $status 1 "the exit status without a session"
+babeltrace2 /tmp/cut/0001/trace | grep 'block_rq_complete: .* sector = 0,' >/dev/null || fail "no trace of the session"
+grep 'may be incomplete, and its losses are unknown: /tmp/cut/0001/trace$' /tmp/record.log || fail "the trace is not named"
+! grep 'left behind' /tmp/record.log || fail "no session is left behind"
 wait_until 20 sh -c '! pgrep lttng'
 
 # Default events that LTTng has no probe for are named, and the others recorded.

@@ -2,10 +2,11 @@
 # shellcheck shell=sh
 #
 # Several recorders at the same time, and other users of LTTng. If two recorders share a directory, each alert is in a
-# capture with its trace, and no number is given twice. If two record the same instance, each has all alerts. The
-# first one to end removes only its own instance and session; the last one stops the session daemon. If another
-# program destroys or stops a session, the recorder reports it within a minute or at the next alert, keeps that alert,
-# and records again. A recorder whose module is unloaded reports this, ends, and leaves nothing behind.
+# capture with its trace, and no number is given twice. If two record the same instance, each has all alerts. A recorder
+# that ends removes only its own instance and session, not an instance that replaced its own; the last one stops the
+# session daemon. If another program destroys or stops a session, the recorder reports it within a minute or at the next
+# alert, keeps that alert, and records again. A recorder whose module is unloaded reports this, ends, and leaves nothing
+# behind.
 # long: stock
 # cpus: 2
 # root: full
@@ -71,6 +72,17 @@ kill -INT $two
 ended $two two
 ! grep 'not saved' /tmp/one.log /tmp/two.log || fail "alerts were not saved"
 wait_until 20 sh -c '! pgrep lttng-sessiond'
+
+echo "== an instance that is replaced"
+start same -o /tmp/same same block threshold=50ms dev=slow
+same=$!
+control -same
+control 'same block threshold=3600s dev=slow'
+wait $same && status=0 || status=$?
+cat /tmp/same.log
+assert_eq "$status" 0 "the exit status of a recorder without alerts"
+grep '^same block .* threshold=3600000000000 ' $LT/control || fail "the recorder removed the instance that replaced its own"
+control -same
 
 echo "== a session that is destroyed"
 start gone -o /tmp/gone gone block threshold=50ms dev=slow

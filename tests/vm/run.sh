@@ -136,15 +136,20 @@ says 'the command, process [0-9]+, goes on.*Not ended: 1,.*sleep/[0-9]+, syscall
 pid=$(sed -n 's/.*the command, process \([0-9]*\), goes on.*/\1/p' /tmp/run.log)
 kill "$pid" || fail "the command does not run"
 
-# Signals: the result is shown, and nothing is left.
-latency-tracker run offcpu -d 10m >/tmp/run.log 2>&1 &
-run=$!
-wait_until 60 grep -q 'measuring for' /tmp/run.log
-kill -INT $run
-wait $run && status=0 || status=$?
-[ $status -ne 1 ] || fail "an error after Ctrl-C"
-says 'offcpu, for [0-9.]+m?s'
-nothing_left
+# Signals: the result is shown, and nothing is left. A cgroup that was removed meanwhile is named.
+mkdir /sys/fs/cgroup/lt-run
+for cgroup in all /lt-run; do
+	latency-tracker run offcpu "cgroup=$cgroup" -d 10m >/tmp/run.log 2>&1 &
+	run=$!
+	wait_until 60 grep -q 'measuring for' /tmp/run.log
+	[ "$cgroup" = all ] || rmdir /sys/fs/cgroup/lt-run
+	kill -INT $run
+	wait $run && status=0 || status=$?
+	[ $status -ne 1 ] || fail "an error after Ctrl-C"
+	says 'offcpu, for [0-9.]+m?s'
+	[ "$cgroup" = all ] || says 'not measured to the end: cgroup [0-9]+ does not exist'
+	nothing_left
+done
 latency-tracker run syscall -- sh -c 'echo runs; exec sleep 1000' >/tmp/run.log 2>&1 &
 run=$!
 wait_until 60 grep -q runs /tmp/run.log

@@ -3,10 +3,10 @@
 #
 # The alerts match the waits of tasks one by one: ftrace records the scheduler at the same time, and
 # lt-witness computes from its trace which task waited how long, and which one woke it. Two CPUs run
-# hackbench, whose threads wake each other while they fall asleep, are preempted, migrate, start and
-# exit, and a program that computes. Some waits have a known length: for a SCHED_FIFO task that
-# keeps the CPU for 20 ms, for the next period of a cgroup with 1 % of a CPU, and in a sleep of 50
-# ms.
+# pairs of processes that wake each other while they fall asleep, are preempted, migrate, start and
+# exit, and a process that computes (tests/sched.py). Some waits have a known length: for a
+# SCHED_FIFO task that keeps the CPU for 20 ms, for the next period of a cgroup with 1 % of a CPU,
+# and in a sleep of 50 ms.
 #
 # The threshold is 0, so every wait of every task is an alert. No reader runs meanwhile. The machine's clock counts
 # instructions, so other load on the host does not matter.
@@ -16,6 +16,7 @@
 # icount: 1
 # turn: 100
 # debug: no, a sanitizer takes longer between two probes than the comparison allows
+# arm64: yes
 # timeout: 300
 
 . /lt/tests/lib.sh

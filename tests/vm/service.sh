@@ -4,19 +4,24 @@
 # The units of `make install` under systemd. The instances of /etc/latency-tracker run, and
 # `systemctl reload` applies a changed file. An invalid line fails the unit and is in the journal;
 # once it is mended, `systemctl reload-or-restart` starts the unit.
+# A unit that restarts gets a new cgroup: `why --unit` finds a stall after the restart, and reports it;
+# an instance of a file is renewed if the start of the unit reloads latency-tracker, and by its
+# recorder.
 # The recorder of an instance reports that it is ready, makes a capture, and writes the alert with
-# its fields to the journal. If it hangs, the watchdog kills and restarts it, and no session is left
-# behind. It is also restarted if its session daemon was killed, and with the unit of the instances.
+# its fields, but no explanation, to the journal. If it hangs, the watchdog kills and restarts it,
+# and no session is left behind. It is also restarted if its session daemon was killed, and with the
+# unit of the instances.
 # Only members of the group latency-tracker can read the alerts. `systemctl stop` leaves nothing
 # behind, also while a recorder destroys its session. The exporter, which has no privileges, shows
-# the kernel's numbers. systemd rates the units as hardened.
+# the kernel's numbers, and names the capture of a bucket, from an index that only the group can
+# read. systemd rates the units as hardened.
 # kernels: stock
 # cpus: 2
 # icount: 1
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # timeout: 1200
-# worth: the long part starts a recorder eight times
+# worth: the long part starts a recorder nine times
 # long-part: the recorder
 
 . /lt/tests/lib.sh
@@ -26,7 +31,7 @@
 # mounts of its own. The rest of this script runs in the container.
 if [ -z "${SERVICE_INSIDE:-}" ]; then
 	mkdir -p "/lt/clone/build/$(uname -r)"
-	cp -r /lt/scripts /lt/clone/
+	cp -r /lt/scripts /lt/Documentation /lt/clone/
 	cp -r /lt/bin /lt/clone/build/user
 	cp /lt/latency_tracker.ko "/lt/clone/build/$(uname -r)/"
 	few_modules null_blk
@@ -57,6 +62,7 @@ CAPTURES=/var/lib/latency-tracker/captures
 trap '[ $? -eq 0 ] || { systemctl --no-pager status "latency-tracker*" lttng-sessiond; journalctl --no-pager -n 60; }' EXIT
 
 names() { awk '{ print $1 }' $LT/control | sort | xargs; }
+group_of() { stat -c %g "$LT/$1/alerts" 2>/dev/null || busybox stat -c %g "$LT/$1/alerts"; }
 property() { systemctl show --value -p "$1" $RECORDER; }
 is() { [ "$(property "$1")" = "$2" ]; }
 differs() { [ "$(property "$1")" != "$2" ]; }
@@ -75,6 +81,10 @@ for unit in latency-tracker.service latency-tracker-export.service $RECORDER.ser
 	tail -n 1 /tmp/security
 done
 
+# The name of an instance may have a -.
+systemctl show -p ExecStart latency-tracker-record@slow-disk | grep -F 'record $RECORD_OPTIONS slow-disk ;' ||
+	fail "latency-tracker-record@slow-disk does not record slow-disk"
+
 echo "== instances"
 mkdir $CONF
 echo 'slow block threshold=10ms dev=slow' >$CONF/slow.conf
@@ -82,7 +92,7 @@ systemd-sysusers
 group=$(getent group latency-tracker | cut -d: -f3)
 systemctl start latency-tracker
 assert_eq "$(names)" slow "the instances"
-assert_eq "$(stat -c %g $LT/slow/alerts 2>/dev/null || busybox stat -c %g $LT/slow/alerts)" "$group" "the group of what is read"
+assert_eq "$(group_of slow)" "$group" "the group of what is read"
 setpriv --reuid 65534 --regid 65534 --groups "$group" latency-tracker list
 refused "another user" setpriv --reuid 65534 --regid 65534 --clear-groups latency-tracker list
 echo 'late wakeup threshold=1h' >$CONF/late.conf
@@ -130,11 +140,76 @@ END
 refused "an address in use" latency-tracker export
 systemctl stop latency-tracker-export
 
+echo "== a unit that restarts"
+STALL=system.slice/stall.service
+number() { ls -di /sys/fs/cgroup/$STALL | { read -r _inode _; echo "$_inode"; }; }
+is_renewed() { [ "$(cat $LT/held/cgroup)" = "$(number)" ]; }
+cat >/run/stall.py <<-'END'
+	import os, time
+	while True:
+	    time.sleep(0.6 if os.path.exists("/run/stalls") else 0.05)
+END
+printf '[Service]\nExecStart=/usr/bin/python3 /run/stall.py\n' >/etc/systemd/system/stall.service
+systemctl daemon-reload
+systemctl start stall
+first=$(number)
+latency-tracker why --unit stall.service --no-trace --waits --over 500ms -d 10m >/tmp/why.log 2>&1 &
+why=$!
+wait_until 300 grep -q 'waiting for an operation of stall.service' /tmp/why.log
+systemctl restart stall
+[ "$(number)" != "$first" ] || fail "the restarted unit has the cgroup $first again"
+wait_until 60 grep -q 'stall.service was restarted: its new cgroup is watched from now on' /tmp/why.log
+touch /run/stalls
+rc=0
+wait $why || rc=$?
+cat /tmp/why.log
+rm /run/stalls
+assert_eq $rc 2 "the exit status of why --unit"
+grep -qE 'python3/[0-9]+: clock_nanosleep, for [0-9.]+m?s' /tmp/why.log || fail "why does not name the stall"
+grep -qE 'stall.service: operations in up to [0-9.]+[mun]?s may not have been seen \(1 new cgroup\)$' /tmp/why.log ||
+	fail "why does not say what it may have missed"
+# As the guide shows.
+echo "held syscall threshold=1h cgroup=/$STALL" >$CONF/held.conf
+mkdir /etc/systemd/system/stall.service.d
+printf '[Service]\nExecStartPost=-+systemctl --no-block try-reload-or-restart latency-tracker\n' \
+	>/etc/systemd/system/stall.service.d/latency-tracker.conf
+systemctl daemon-reload
+systemctl reload latency-tracker
+second=$(number)
+assert_eq "$(cat $LT/held/cgroup)" "$second" "the cgroup of the instance"
+systemctl restart stall
+wait_until 60 is_renewed
+[ "$(number)" != "$second" ] || fail "the restarted unit has the cgroup $second again"
+wait_until 60 said latency-tracker "renewed held ($CONF/held.conf:1)"
+rm -r /etc/systemd/system/stall.service.d
+systemctl daemon-reload
+# Until the file is applied, the instance is shown as one without a cgroup.
+systemctl restart stall
+latency-tracker list | awk '$1 == "held" { print $3 }' | grep -qx no-cgroup || fail "$(latency-tracker list 2>&1)"
+
 if [ -z "${LT_LONG:-}" ]; then
 	systemctl stop latency-tracker
 	assert_eq "$(names)" "" "the instances after stop"
+	# `su` leaves root without /usr/sbin in its PATH.
+	modprobe -r latency_tracker
+	PATH=/usr/bin:/bin /sbin/modprobe latency_tracker
+	modprobe -r latency_tracker
+	PATH=/usr/local/bin:/usr/bin:/bin latency-tracker start late wakeup threshold=1h
+	assert_eq "$(group_of late)" "$group" "the group, if PATH is that of a user"
 	exit 0
 fi
+
+echo "== the recorder of a unit that restarts"
+systemctl reload latency-tracker
+is_renewed || fail "held has the cgroup $(cat $LT/held/cgroup), and stall $(number)"
+systemctl start latency-tracker-record@held
+systemctl restart stall
+wait_until 60 is_renewed
+wait_until 60 said latency-tracker-record@held "the cgroup of held was created again"
+systemctl stop latency-tracker-record@held stall
+rm $CONF/held.conf
+systemctl reload latency-tracker
+assert_eq "$(names)" "late slow" "the instances without held"
 
 echo "== the recorder"
 echo 'RECORD_OPTIONS="--cooldown 0s --rotate --keep-for 30d"' >/etc/default/latency-tracker-record@slow
@@ -152,6 +227,28 @@ for field in LATENCY_TRACKER_INSTANCE\":\"slow LATENCY_TRACKER_TRACKER\":\"block
 done
 case $(property StatusText) in captures\ 1\ *) ;; *) fail "status: $(property StatusText)" ;; esac
 said $RECORDER "saved as $CAPTURES/0001" || fail "the journal does not have what it prints"
+! said $RECORDER "$(sed -n 1p $CAPTURES/0001/explanation.txt)" || fail "the journal has the explanation"
+
+echo "== exemplars"
+INDEX=/run/latency-tracker/shared/captures
+wait_until 60 test -s $INDEX
+assert_eq "$(busybox stat -c '%a %u %g' $INDEX)" "640 0 $group" "mode, owner and group of the index"
+refused "another user" setpriv --reuid 65534 --regid 65534 --clear-groups cat $INDEX
+refused "a member, the captures" setpriv --reuid 65534 --regid 65534 --groups "$group" ls $CAPTURES
+systemctl start latency-tracker-export
+python3 - <<-'END'
+	import re, urllib.request
+	accept = {"Accept": "application/openmetrics-text"}
+	request = urllib.request.Request("http://127.0.0.1:9817/metrics", headers=accept)
+	with urllib.request.urlopen(request, timeout=60) as answer:
+	    page = answer.read().decode()
+	bucket = r'latency_tracker_delay_seconds_bucket\{le="(.*)",name="slow",tracker="block"\} \d+'
+	found = re.findall(bucket + r' # \{capture="(.*)"\} (\S+) \d+$', page, re.M)
+	assert {capture for _, capture, _ in found} == {"0001"}, page
+	assert all(0.02 <= float(delay) <= float(bound) for bound, _, delay in found), found
+END
+! said latency-tracker-export 'no exemplars' || fail "the exporter has no exemplars"
+systemctl stop latency-tracker-export
 
 echo "== a recorder that hangs"
 printf '[Service]\nRestartSec=1s\nWatchdogSec=20s\n' >/etc/systemd/system/latency-tracker-record@.service.d/test.conf

@@ -4,7 +4,7 @@
 # `latency-tracker stacks` distinguishes two known reasons to sleep: it shows each with its count, the one with the
 # longer total first. It does so from an instance of its own, from another user's instance, which keeps its line and all
 # its alerts, and from a file. A stack that is cut off or missing, an alert that is gone, and an operation that has not
-# ended are counted. Nothing is left behind.
+# ended are counted. With ustack=1, the functions of programs follow those of the kernel. Nothing is left behind.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -80,6 +80,8 @@ stacks 1 offcpu worst=1
 says /tmp/err 'worst=1 reports new records only'
 stacks 1 offcpu stack=0
 says /tmp/err 'stack=0 records no stack'
+stacks 1 offcpu by=stack ustack=1
+says /tmp/err 'by=stack counts by the stack in the kernel, and records no functions of programs'
 stacks 1 offcpu -d 0
 says /tmp/err 'offcpu is not an instance'
 stacks 1 --alerts /no/such/file
@@ -168,6 +170,41 @@ stacks 0 flies -d 0
 says /tmp/out 'Not ended, for longer than the threshold, and not in the sums: 1 operation .*hung hrtimer_nanosleep'
 kill $hung
 wait $hung || :
+
+# Two programs sleep in functions that are called in one way, and one in functions that are called in another way. A
+# worker reports an operation that has not ended, so that its stack in user space is missing.
+control 'u offcpu threshold=100ms comm=late-fp when=blocked stack=32 ustack=1'
+control 'e offcpu threshold=100s timeout=100ms comm=late-fp when=blocked stack=32 ustack=1'
+programs=''
+for mode in stay stay deep; do
+	late-fp $mode 400 &
+	programs="$programs $!"
+done
+wait_until 60 stat_is u alerts -ge 3
+wait_until 60 stat_is e timed_out -ge 6
+deep="inner$(printf ' deep%.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)"
+slept='{" ".join(f.split("+")[0] for f in s["user_stack"]): (s["count"], s["user_cut_off"])
+	for s in r[0]["stacks"] if any("nanosleep" in f for f in s["stack"])}'
+by_program="$slept == {'inner middle outer first _start': (2, False), '$deep': (1, True)}"
+stacks 2 u -d 0 --json -o /tmp/out.json
+holds "$by_program and missing(0, 'user_cut_off') >= 1 and missing(0, 'no_user_stack') == missing(0, 'unnamed') == 0" /tmp/out.json
+stacks 2 e -d 0 --json -o /tmp/out.json
+holds "$by_program and missing(0, 'no_user_stack') >= 3" /tmp/out.json
+stacks 2 u -d 0
+says /tmp/out 'nanosleep.* entry_SYSCALL_64[^ ]* in user space: inner\+0x[0-9a-f]+ \[[^ ]*/late-fp\] middle\+0x[0-9a-f]+ '
+stacks 2 u -d 0 --folded
+grep -Eq '^late-fp;_start;first;outer;middle;inner;entry_SYSCALL_64[^ ]*nanosleep [0-9]+$' /tmp/out || fail "no functions of the program"
+grep -Eq '^late-fp;\[cut off\];deep;deep;[^ ]*;deep;inner;entry_SYSCALL_64[^ ]*nanosleep [0-9]+$' /tmp/out || fail "no functions of a stack that is cut off"
+stacks 2 e -d 0 --folded
+grep -Eq '^late-fp;\[no user stack\];entry_SYSCALL_64[^ ]* [0-9]+$' /tmp/out || fail "no frame for a missing stack"
+says /tmp/err 'no_user_stack=[0-9]+: late operations without a stack in user space: [0-9]+ whose alert another task raised'
+# Once the programs have exited, their functions have no names.
+# shellcheck disable=SC2086 # words
+kill $programs
+# shellcheck disable=SC2086 # words
+wait $programs || :
+stacks 2 u -d 0 --json -o /tmp/out.json
+holds 'missing(0, "unnamed") >= 3 and all(f.startswith("0x") for s in r[0]["stacks"] for f in s["user_stack"])' /tmp/out.json
 python3 - <<'END' || fail "what the stacks hold: see above"
 import json, os, sys
 # of(i, WORD) is the only stack of r[i] that has WORD in a function's name.

@@ -111,7 +111,7 @@ control 'w syscall enabled=0'
 alerts_of w /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
-assert_eq "$(stat w renamed)" 1 "renamed"
+assert_eq "$(stat w renamed) $(stat w gone)" "1 0" "renamed, gone"
 # The shell's own execve in this thread has an earlier alert, which does not count.
 assert_eq "$(grep " pid=$tid tid=$tid " /tmp/alerts | grep -v ' comm="sh" ' | grep -c " call=execve number=$(number_of execve) .* ret=0\$")" 1 "its execve"
 sums_hold w

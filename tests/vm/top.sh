@@ -3,7 +3,8 @@
 #
 # `latency-tracker top` shows the module's counts. `--once` prints the values of `hist` and of the counters. The
 # intervals of a run add up to them, to the last operation, while instances are created and removed and another reader
-# of `wakeup` gets every alert. On a terminal, it exits when the module is unloaded, and restores the terminal.
+# of `wakeup` gets every alert. `--by` groups these alerts. On a terminal, it exits when the module is unloaded, and
+# restores the terminal.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -36,6 +37,10 @@ check once /tmp/top.json /tmp/hist.json || fail "$(cat /tmp/top.json /tmp/hist.j
 latency-tracker top --once >/tmp/top.txt
 grep -q '^slow  *block  *-  .* 6  *0  *- ' /tmp/top.txt || fail "$(cat /tmp/top.txt)"
 grep -q "few alerts_suppressed=$(stat few alerts_suppressed)" /tmp/top.txt || fail "$(cat /tmp/top.txt)"
+latency-tracker top --once --json --by subject >/tmp/top.json
+check groups /tmp/top.json slow || fail "$(cat /tmp/top.json)"
+latency-tracker top --once --by task >/tmp/top.txt
+grep -q 's  *slow  *6  *[0-9.]*m*s  *dd/[0-9]*$' /tmp/top.txt || fail "$(cat /tmp/top.txt)"
 
 # In flight: the age is between the ages that `pending` shows just before and just after.
 reads stuck 1 &

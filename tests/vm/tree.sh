@@ -4,9 +4,10 @@
 # A task is woken on each known path: by an interrupt, its thread, its softirq, a work item that it queues, a function
 # called on another CPU, a timer in the interrupt, a timer in a softirq, and a timer of the timer wheel. Each time there
 # is one alert, whose path has exactly the steps of this kernel, in order. The longest step is the step that the test
-# prolonged. The steps add up to the delay. Nothing is left of a cancelled work item. A softirq raised by a task belongs
-# to no interrupt, and a path continues after a wait for a lock. Setting the clock makes no timer late. Causes that a
-# busy thread handles along the way are counted. Afterwards, no tip is left.
+# prolonged. The steps add up to the delay. Nothing is left of a cancelled work item. The second run of a work item that
+# queues itself is on no path. A softirq raised by a task belongs to no interrupt, and a path continues after a wait for
+# a lock; its owner starts no path for another thread. Setting the clock makes no timer late. Causes that a busy thread
+# handles along the way are counted. Afterwards, no tip is left.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -73,6 +74,11 @@ awk -v tick="$(cat $parameters/tick)" '{ match($0, / time=[0-9]+/); time = subst
 	if ((time - delay) % tick) exit 1 }' /tmp/alerts || fail "it does not begin with a tick"
 control -t
 
+# The chain to a wanted timer may lead through the tick, a timer that the filter refuses.
+control "t tree threshold=0 comm=lt_target origin=timer,wheel timer=lt_on_wheel from=vector"
+by wheel "vector:local_timer $wheel expire:lt_on_wheel $woken"
+control -t
+
 # Chains can be limited to timers of one function, and can start at the interrupt of the timer.
 for timer in lt_on_timer hrtimer_wakeup; do
 	control "t tree threshold=${late}us comm=lt_target origin=timer timer=$timer"
@@ -93,6 +99,14 @@ for word in cancel cancel-job; do target 3 $word; done
 wait_until 20 stat_is t pending -eq 0
 [ "$(stat t gone)" -ge 6 ] || fail "the work items were not followed"
 assert_eq "$(stat t alerts)" 0 "alerts of cancelled work items"
+control -t
+
+# The second run of a work item that queues itself is on no chain.
+control "t tree threshold=0 comm=lt_target origin=irq irq=$line"
+for word in again again-job; do target 3 $word; done
+wait_until 20 stat_is t pending -eq 0
+[ "$(stat t gone)" -ge 6 ] || fail "the work items were not followed"
+assert_eq "$(stat t alerts)" 0 "alerts of work items that queue themselves"
 control -t
 
 # A thread that repeatedly sleeps in the state D does not stay on a chain forever.
@@ -148,6 +162,19 @@ if [ -n "$rt" ]; then
 	by wait "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ lock:\\d+ waking:\\d+,by:\\d+\\(lt_beside\\) switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" \
 		'waking:\d+,by:\d+\(lt_beside\)'
 	control -t
+
+	# A thread that waits for a lock of the interrupt's thread stays on its own chain, or on none.
+	control "t tree threshold=0 comm=lt_target origin=irq irq=$threaded"
+	control "s tree threshold=0 comm=lt_target origin=timer"
+	exec 3<$LT/s/alerts
+	target 3 held
+	alerts_of s /tmp/alerts
+	exec 3<&-
+	cat /tmp/alerts
+	assert_eq "$(grep -c ' lock:[0-9].* waking:[0-9]*,by:[0-9]*(irq/' /tmp/alerts)" 3 "waits for the lock"
+	assert_eq "$(stat t alerts)" 0 "alerts of what a thread does that has waited for a lock"
+	control -s
+	control -t
 	echo "$us" >$parameters/us
 fi
 
@@ -176,6 +203,14 @@ sums_hold t
 [ "$(stat t gone)" -ge 40 ] || fail "the other threads left $(stat t gone) tips"
 assert_eq "$(stat t full) $(stat t negative) $(stat t unserved)" "0 0 0" "lost"
 control -t
+
+# A worker that is the target ends its chain when it is switched in: it never returns from a system call.
+if [ "$(cat $parameters/workers)" = Y ]; then
+	control "t tree threshold=0 comm=lt_worker kthreads=1 end=user origin=irq irq=$line"
+	target 3 worker
+	wait_until 10 stat_is t ended -eq 3
+	control -t
+fi
 
 # A chain that does not reach its end is found, with its last step.
 echo 300000 >$parameters/us
@@ -220,7 +255,7 @@ if latency-tracker tree t 2>/tmp/said; then fail "it shows what is gone"; fi
 grep -q 'no instance named "t"' /tmp/said || fail "$(cat /tmp/said)"
 
 for bad in 'origin=nmi' 'origin=' 'irq=timer' 'vec=reschedule' 'end=done' 'from=entry' 'prio=140' 'prio=low' 'timer=lt_no_function' 'hops=irq' \
-	'origin=wheel hops=work'; do
+	'origin=work' 'origin=wheel hops=work'; do
 	refused "$bad" control "bad tree $bad"
 done
 # The last of these is not accepted later, either.

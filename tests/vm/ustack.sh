@@ -12,12 +12,12 @@
 # cpus: 2
 # root: full
 # arm64: no, the program of tests/ustack.c is for x86
-# timeout: 120
+# timeout: 180
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
-need /usr/bin/setpriv
+need /usr/bin/setpriv /usr/bin/unshare
 as_member='/usr/bin/setpriv --reuid=1000 --regid=1000 --groups=77 --inh-caps=-all --bounding-set=-all'
 load_module gid=77
 ms=$(patiently 40)
@@ -80,6 +80,46 @@ assert_eq "$(grep -c ' comm="kworker/.* ustack=[^k]' /tmp/o)" 0 "stacks of kwork
 late late-nofp stay
 assert_eq "$(names)" inner "functions without frame pointers"
 shows 'probably has no frame pointers. Rebuild it with -fno-omit-frame-pointer'
+
+# A stripped program has no names without its debug file.
+late-stripped stay "$ms" &
+pid=$!
+wait_until 10 grep -q "\"pid\":$pid," /tmp/json
+grep "\"pid\":$pid," /tmp/json >/tmp/object
+assert_eq "$(names)" "" "functions of a stripped program"
+grep -q '"note":"functions without a name are in no symbol table, nor in a debug file"' /tmp/object || fail "no reason: $(cat /tmp/object)"
+# With it, and with files in its place that must not be read. What is written below /usr/lib disappears with the mount
+# namespace.
+cat >/tmp/debug.sh <<'END'
+set -eu
+pid=$1 alerts=$2
+mkdir -p /tmp/debug/upper /tmp/debug/work
+mount -t overlay -o lowerdir=/usr/lib,upperdir=/tmp/debug/upper,workdir=/tmp/debug/work overlay /usr/lib
+file=/usr/lib/debug/.build-id/6c/6174652d7374726970706564303031.debug
+mkdir -p "${file%/*}"
+# installed NAME PROGRAM MODE OWNER: install a debug file, and look up the names of the alert.
+installed() {
+	cp "/lt/bin/$2" "$file"
+	chmod "$3" "$file"
+	chown "$4" "$file"
+	latency-tracker watch u --json -n "$alerts" | grep "\"pid\":$pid," >"/tmp/debug/$1"
+}
+installed root late-stripped.debug 644 0
+installed owner late-stripped.debug 644 1000
+installed group late-stripped.debug 664 0
+installed others late-stripped.debug 646 0
+installed wrong late-fp 644 0
+END
+/usr/bin/unshare --mount sh /tmp/debug.sh "$pid" "$(stat u alerts)"
+cp /tmp/debug/root /tmp/object
+assert_eq "$(names)" "inner middle outer first _start" "functions from a debug file"
+for how in 'owner must be a file of root' 'group must be a file of root' 'others must be a file of root' 'wrong lacks the build ID'; do
+	cp "/tmp/debug/${how%% *}" /tmp/object
+	assert_eq "$(names)" "" "functions from a debug file: $how"
+	grep -q "\"note\":\"no names: /usr/lib/debug/[^ ]*\.debug was not read: it ${how#* }" /tmp/object || fail "$how: $(cat /tmp/object)"
+done
+kill $pid
+wait $pid || :
 
 late late-fp deep
 assert_eq "$(names)" "inner$(printf ' deep%.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)" "sixteen functions"

@@ -9,6 +9,7 @@
 # cpus: 2
 # root: full
 # icount: 1
+# arm64: yes
 # timeout: 180
 
 . /lt/tests/lib.sh

@@ -2,8 +2,9 @@
 # shellcheck shell=sh
 #
 # `latency-tracker why` names the known cause of a delay, for a command, a process, a disk, and a cgroup with a quota:
-# from a trace, and without one from the alert alone. A process that waits for work is not late. However it ends, even
-# by a signal or with an error, it leaves no instance, session, process, directory or module behind.
+# from a trace, and without one from the alert alone. A cgroup that is removed and created again is followed. A process
+# that waits for work is not late. However it ends, even by a signal or with an error, it leaves no instance, session,
+# process, directory or module behind.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -45,6 +46,7 @@ why 1 'nosuch' --disk nosuch
 why 1 'cannot run /etc/passwd: EACCES' -- /etc/passwd
 why 1 'cannot run /no/such/command' --no-trace -- /no/such/command
 why 1 'no such cgroup of version 2' --cgroup /nosuch
+why 1 'no such cgroup of version 2' --cgroup /../../../tmp
 
 # Without a trace: the fields of the alert.
 why 2 '(reader|sleeper)/[0-9]+: (read|clock_nanosleep), for [0-9.]+m?s ' --no-trace -- python3 /lt/tests/late.py pipe
@@ -79,7 +81,12 @@ wait_until 60 grep -q poll_schedule_timeout "/proc/$idle/stack"
 why 0 'nothing took longer than' --no-trace -p $idle --over 200ms -d 2s
 grep -q 'not ended' /tmp/why.log && fail "poll is called stuck"
 why 0 'have not ended yet.*python3/[0-9]+, syscall, for at least ' --no-trace --waits -p $idle --over 200ms -d 2s
-kill $idle
+# A stopped process is shown: it was stopped before the run, and does not run until the end.
+kill -STOP $idle
+wait_until 60 grep -q '^State:.T' "/proc/$idle/status"
+why 0 'have not ended yet: python3/[0-9]+, offcpu, for at least [^:]*: began before the start: [^:]*state=T' \
+	--no-trace -p $idle --over 200ms -d 2s
+kill -KILL $idle
 wait $idle || :
 
 # A quota of its cgroup.
@@ -91,6 +98,25 @@ if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	kill $member
 	wait $member || :
 fi
+
+# A cgroup that is created again; no other task is in it.
+GROUP=/sys/fs/cgroup/lt-again
+mkdir $GROUP
+latency-tracker why --no-trace --waits --over 500ms --cgroup /lt-again -d 10m >/tmp/why.log 2>&1 &
+run=$!
+wait_until 300 grep -q '^latency-tracker: waiting for an operation' /tmp/why.log
+rmdir $GROUP
+wait_until 60 grep -q 'cgroup /lt-again was removed: nothing is watched until it is created again' /tmp/why.log
+mkdir $GROUP
+wait_until 60 grep -q 'cgroup /lt-again was created again: the new one is watched from now on' /tmp/why.log
+sh -c "echo \$\$ >$GROUP/cgroup.procs; exec sleep 1"
+wait $run && status=0 || status=$?
+cat /tmp/why.log
+assert_eq $status 2 "the exit status for a cgroup that was created again"
+grep -q 'cgroup /lt-again: operations in up to .* may not have been seen (1 new cgroup)$' /tmp/why.log ||
+	fail "why does not say what it may have missed"
+rmdir $GROUP
+nothing_left
 
 # A signal ends it, and leaves nothing.
 sleep 1000 &

@@ -16,6 +16,7 @@
 # icount: 1
 # turn: 100
 # debug: no, a sanitizer takes longer between two probes than the comparison allows
+# arm64: yes
 # timeout: 240
 
 . /lt/tests/lib.sh

@@ -100,7 +100,7 @@ LT_ALERT(irq,
 	"irq=%u action=%s on=%u ret=%s",
 	__entry->irq, __entry->action, __entry->on,
 	__print_symbolic(__entry->ret, { 0, "none" }, { 1, "handled" },
-	{ 2, "wake_thread" }, { 3, "pending" })
+	{ 2, "wake_thread" }, { 3, "pending" }, { 4, "other" })
 );
 
 LT_ALERT(softirq,

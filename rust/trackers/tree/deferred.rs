@@ -112,7 +112,7 @@ impl deferred::Observer for Probes {
 
     fn call_requested(&self, guard: &Guard, call: u64, function: u64) {
         TaskRef::with_current(|current| {
-            self.defer(guard, &current, call | CALL, Kind::Call, function);
+            self.defer(guard, &current, call | CALL, Kind::Call, function, || false);
         });
     }
 
@@ -153,7 +153,8 @@ impl deferred::Observer for Probes {
 
 impl workqueue::Observer for Probes {
     fn queued(&self, guard: &Guard, work: &Work<'_>, _: &Queue<'_>) {
-        self.work_queued(guard, work.id() | WORK, work.function());
+        let is_current = || work.is_current();
+        self.work_queued(guard, work.id() | WORK, work.function(), is_current);
     }
 
     fn started(&self, work: &Work<'_>) {
@@ -166,8 +167,14 @@ impl workqueue::Observer for Probes {
 }
 
 impl kthread_work::Observer for Probes {
-    fn kthread_work_queued(&self, guard: &Guard, work: u64, function: u64) {
-        self.work_queued(guard, work | KTHREAD_WORK, function);
+    fn kthread_work_queued(
+        &self,
+        guard: &Guard,
+        work: u64,
+        function: u64,
+        is_current: impl FnOnce() -> bool,
+    ) {
+        self.work_queued(guard, work | KTHREAD_WORK, function, is_current);
     }
 
     fn kthread_work_started(&self, work: u64, function: u64) {
@@ -180,14 +187,20 @@ impl kthread_work::Observer for Probes {
 }
 
 impl Probes {
-    /// Tracks a work item that is queued.
-    fn work_queued(&self, guard: &Guard, key: u64, function: u64) {
+    /// Tracks a work item that is queued. `is_current`: whether the current task executes it.
+    fn work_queued(
+        &self,
+        guard: &Guard,
+        key: u64,
+        function: u64,
+        is_current: impl FnOnce() -> bool,
+    ) {
         TaskRef::with_current(|current| {
             // A work item is queued at most once at a time: if there is a tip, the item was
             // cancelled, perhaps by the function that now queues it again (mod_delayed_work()).
             let engine = self.core.engine();
             engine.step(guard, &[key], |_| true, |_| Next::Gone, |_| ());
-            self.defer(guard, &current, key, Kind::Queue, function);
+            self.defer(guard, &current, key, Kind::Queue, function, is_current);
         });
     }
 
@@ -215,13 +228,26 @@ impl Probes {
     }
 
     /// Makes a tip for work deferred to another context, if the current activity is on a wanted
-    /// chain.
-    fn defer(&self, guard: &Guard, current: &TaskRef<'_>, key: u64, kind: Kind, subject: u64) {
+    /// chain. `is_current`: whether the work is a work item that the current task executes.
+    fn defer(
+        &self,
+        guard: &Guard,
+        current: &TaskRef<'_>,
+        key: u64,
+        kind: Kind,
+        subject: u64,
+        is_current: impl FnOnce() -> bool,
+    ) {
         let context = Context::current();
         let may_be = context != Context::Task || self.may_be_on_chain(guard, current);
         // Work items and calls that are deferred while our own readers are woken are ignored (trap
         // 9).
         if !may_be || is_waking(guard) {
+            return;
+        }
+        // A work item that queues itself continues its work, and the cause of the remaining work is
+        // unknown. The chain of an item that always does so would never end.
+        if context == Context::Task && is_current() {
             return;
         }
         let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));

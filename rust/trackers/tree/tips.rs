@@ -28,6 +28,7 @@
 //!   work, by its state, the waker only notes the waking on the existing tip.
 //! - A waker that finds the task awake only notes that on the existing tip. The task may still go
 //!   to sleep in the next moment, so the waker makes a new tip, too, which is in doubt (doubts.rs).
+//! - A task without a tip that waits for a lock, asleep or awake, gets none from its waker.
 //! - While the task waits for a CPU, it may be moved to another one: by its waker, before the task
 //!   is on a runqueue, or by a CPU that holds the locks of both runqueues. In neither case is the
 //!   task switched in meanwhile. The notes about the wait move with the task.

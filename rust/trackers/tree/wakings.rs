@@ -130,6 +130,9 @@ impl Probes {
             // If the task just continues, this waking has not made it run (trap 8).
             if self.merge(guard, wakee.address()) {
                 self.core.count_extra(guard, Extra::Merged as usize);
+            } else if Sleep::of_sleeper(&wakee).is_lock_wait() {
+                // As below. Read again: keeping the first result would cost a register.
+                return;
             }
         } else if goes_on(sleep) || sleep.is_frozen() {
             // The task slept in the middle of its work, and continues it. (A frozen task that had
@@ -149,6 +152,11 @@ impl Probes {
             };
             const _: () = assert!(WAKER + 3 == WOKEN);
             if engine.note_words(guard, &key(&wakee), is_running, NOTES_AT + WAKER, waking) {
+                return;
+            }
+            // The release of a lock is not the cause of what its next owner does. (A sleep in the
+            // state D may have been for the event that wakes the task.)
+            if sleep.is_lock_wait() {
                 return;
             }
         }

@@ -5,7 +5,7 @@
 //! ```text
 //! snapshot[,session=NAME]     lttng snapshot record
 //! shell,command=COMMAND       sh -c COMMAND; everything after `command=` belongs to it
-//! signal,num=N,pid=PID        kill(2); pid=parent is our parent process
+//! signal,num=N,pid=PID        kill(2); pid=parent is the process that started us
 //! continue                    do not end; without it, the first alert ends the run
 //! ```
 //!
@@ -27,8 +27,8 @@ pub(crate) enum Action {
     Snapshot(Option<String>),
     /// A shell command.
     Shell(String),
-    /// A signal to a process; `None`: the parent process.
-    Signal(Signal, Option<i32>),
+    /// A signal to a process.
+    Signal(Signal, i32),
     /// Do not end at this alert.
     Continue,
 }
@@ -74,14 +74,14 @@ fn parse_signal(text: &str) -> Result<Action, String> {
                 let found = number.or_else(|| format!("SIG{}", named()).parse().ok());
                 signal = Some(found.ok_or_else(|| bad("num=10 or num=USR1"))?);
             }
-            Some(("pid", "parent")) => pid = Some(None),
             Some(("pid", p)) => {
-                let p: i32 = p
-                    .parse()
-                    .ok()
-                    .filter(|p| *p > 0)
-                    .ok_or_else(|| bad("pid=1234 or pid=parent"))?;
-                pid = Some(Some(p));
+                let want = "pid=1234, or pid=parent if the parent is in this PID namespace";
+                let p = match p {
+                    // Now, not at the alert: when the parent has ended, our parent is init.
+                    "parent" => Some(getppid().as_raw()),
+                    number => number.parse().ok(),
+                };
+                pid = Some(p.filter(|p| *p > 0).ok_or_else(|| bad(want))?);
             }
             _ => return Err(bad("num=SIGNAL,pid=PID")),
         }
@@ -113,8 +113,7 @@ pub(crate) fn run(actions: &[Action], alert: &Alert) -> Result<bool> {
                 }
             }
             Action::Signal(signal, pid) => {
-                let pid = pid.map_or_else(getppid, Pid::from_raw);
-                kill(pid, *signal)
+                kill(Pid::from_raw(*pid), *signal)
                     .with_context(|| format!("cannot send {signal} to process {pid}"))?;
             }
             Action::Continue => return Ok(true),
@@ -137,17 +136,14 @@ mod tests {
                 "shell,command=echo a,b=c",
                 Action::Shell("echo a,b=c".into()),
             ),
-            (
-                "signal,num=10,pid=1",
-                Action::Signal(Signal::SIGUSR1, Some(1)),
-            ),
+            ("signal,num=10,pid=1", Action::Signal(Signal::SIGUSR1, 1)),
             (
                 "signal,pid=parent,num=SIGUSR1",
-                Action::Signal(Signal::SIGUSR1, None),
+                Action::Signal(Signal::SIGUSR1, getppid().as_raw()),
             ),
             (
-                "signal,num=TERM,pid=5",
-                Action::Signal(Signal::SIGTERM, Some(5)),
+                "signal,num=TERM,pid=1234",
+                Action::Signal(Signal::SIGTERM, 1234),
             ),
             ("continue", Action::Continue),
         ] {

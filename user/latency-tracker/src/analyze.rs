@@ -64,6 +64,7 @@ pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
         AnalyzeCommand::Wakeups(args) => {
             tables::run(Subject::Wakeups, &args.common, args.by, alerts)
         }
+        AnalyzeCommand::Sleeps(args) => tables::run(Subject::Sleeps, &args.common, args.by, alerts),
         AnalyzeCommand::Cpu(args) => tables::run(Subject::Cpu, &args.common, args.by, alerts),
         AnalyzeCommand::Irq(args) => tables::run(Subject::Irq, &args.common, args.by, alerts),
         AnalyzeCommand::Syscalls(args) => {
@@ -71,6 +72,10 @@ pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
         }
         AnalyzeCommand::Io(args) => tables::run(Subject::Io, &args.common, args.by, alerts),
         AnalyzeCommand::Locks(args) => tables::run(Subject::Locks, &args.common, args.by, alerts),
+        AnalyzeCommand::Work(args) => tables::run(Subject::Work, &args.common, args.by, alerts),
+        AnalyzeCommand::Reclaim(args) => {
+            tables::run(Subject::Reclaim, &args.common, args.by, alerts)
+        }
     }
 }
 

@@ -121,7 +121,7 @@ impl Pieces {
 /// Reads the alerts and the evidence of the capture that the trace was sent for.
 ///
 /// # Errors
-/// If the trace cannot be read, or if `interrupted`.
+/// If the trace cannot be opened, or if `interrupted`.
 pub(crate) fn read(trace: &Path, interrupted: &AtomicBool) -> Result<Carried> {
     let mut reader = Reader::open(trace)?;
     let text = |class: &lt_ctf::Class| (class.name == EVENT).then(|| class.field("msg"))?;
@@ -134,14 +134,17 @@ pub(crate) fn read(trace: &Path, interrupted: &AtomicBool) -> Result<Carried> {
         if interrupted.load(Ordering::Relaxed) {
             bail!("interrupted");
         }
-        let Some(item) = reader.next()? else {
-            break;
-        };
-        if let Item::Event(event) = item
-            && let Some(Some(field)) = fields.get(event.class_index())
-            && let Some(text) = event.text(*field)
-        {
-            let _ = pieces.see(&text);
+        match reader.next() {
+            Ok(None) => break,
+            Ok(Some(Item::Event(event))) => {
+                if let Some(Some(field)) = fields.get(event.class_index())
+                    && let Some(text) = event.text(*field)
+                {
+                    let _ = pieces.see(&text);
+                }
+            }
+            // Missing events are reported when the trace is read for the explanation.
+            Ok(Some(Item::Lost(_))) | Err(_) => {}
         }
     }
     Ok(pieces.join())
@@ -189,12 +192,26 @@ mod tests {
         assert_eq!(carried.evidence, None);
     }
 
+    /// The metadata of a trace that has only texts of the logger, without headers.
+    const METADATA: &str = "/* CTF 1.8 */\ntrace { byte_order = le; };\nstream { id = 0; };\n\
+        event { name = lttng_logger; id = 0; stream_id = 0; fields := struct { string msg; }; };\n";
+
+    #[test]
+    fn what_cannot_be_read_costs_no_alert() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("metadata"), METADATA).unwrap();
+        let mut texts = pieces(4, 2, &alert(8, "a b")).join("\0");
+        // The last text has no end.
+        texts.push_str("\0latency-tracker 4");
+        fs::write(dir.path().join("stream_0"), texts).unwrap();
+        let carried = read(dir.path(), &AtomicBool::new(false)).unwrap();
+        assert_eq!(carried.alerts.len(), 1);
+    }
+
     #[test]
     fn a_signal_ends_the_reading() {
         let dir = tempfile::tempdir().unwrap();
-        let metadata = "/* CTF 1.8 */\ntrace { byte_order = le; };\nstream { id = 0; };\n\
-            event { name = lttng_logger; id = 0; stream_id = 0; fields := struct { string msg; }; };\n";
-        fs::write(dir.path().join("metadata"), metadata).unwrap();
+        fs::write(dir.path().join("metadata"), METADATA).unwrap();
         let error = read(dir.path(), &AtomicBool::new(true)).unwrap_err();
         assert_eq!(error.to_string(), "interrupted");
     }

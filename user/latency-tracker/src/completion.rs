@@ -17,7 +17,7 @@ use lt_proc::{ParamInfo, TrackerInfo};
 
 use crate::proc_root;
 use crate::recipes::Recipes;
-use crate::trackers::TRACKERS;
+use crate::trackers::titles;
 
 /// The environment variable with the name of the shell that asks for words.
 const SHELL: &str = "LATENCY_TRACKER_COMPLETE";
@@ -79,9 +79,9 @@ pub(crate) fn trackers(typed: &OsStr) -> Vec<Word> {
 fn all_trackers() -> Vec<(String, String)> {
     match proc_root().trackers() {
         Ok(all) => all.into_iter().map(|one| (one.name, one.text)).collect(),
-        Err(_) => TRACKERS
+        Err(_) => titles()
             .map(|(name, text)| (name.into(), text.into()))
-            .to_vec(),
+            .collect(),
     }
 }
 

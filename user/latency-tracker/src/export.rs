@@ -14,7 +14,7 @@ mod alerts;
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ use lt_common::wait::{Signals, Wake};
 use lt_export::{Endpoint, Exporter, Format, Outbox, Resource, Server, Signal};
 use lt_proc::{Nanos, ProcRoot};
 
+use crate::record::{CAPTURES, INDEX};
 use crate::service::Service;
 
 /// The shortest time between messages with metrics.
@@ -51,8 +52,8 @@ pub(crate) struct ExportArgs {
     /// Name only the N instances with the most alerts; the sum of all others is called `other`.
     #[arg(long, value_name = "N", default_value = "100")]
     top: usize,
-    /// Directory of captures, which are named as exemplars if they can be read.
-    #[arg(long, value_name = "DIR", default_value = crate::record::CAPTURES)]
+    /// Directory of captures, which are named as exemplars. For the default one, permission to read alerts is enough.
+    #[arg(long, value_name = "DIR", default_value = CAPTURES)]
     captures: PathBuf,
     /// Also send the metrics to this OTLP receiver: `http://HOST[:PORT][/PATH]`, without /v1/metrics.
     #[arg(long, value_name = "URL")]
@@ -73,7 +74,9 @@ fn interval(text: &str) -> Result<Nanos, String> {
 }
 
 pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
-    let mut exporter = Exporter::new(root.clone(), args.top, args.captures.clone());
+    let is_default = args.captures == Path::new(CAPTURES);
+    let index = is_default.then(|| PathBuf::from(INDEX));
+    let mut exporter = Exporter::new(root.clone(), args.top, args.captures.clone(), index);
     // Fails now if the files cannot be read. The module may be loaded later.
     let first = exporter.page(Format::Text)?;
     if args.once {

@@ -5,7 +5,7 @@
 //! There is one panel per kind of operation, one row per power of two, and one column per sample, whose width shows
 //! how long the sample lasted. All panels share one logarithmic colour scale, from 1 to the largest count of any
 //! cell: a single slow operation is visible beside a million fast ones. Each cell has a title, which browsers show
-//! under the pointer. Times that are not recorded are grey, and so never look like times without operations.
+//! under the pointer. Times that the caller names as not recorded (`gaps`) are grey, unlike times without operations.
 
 use std::path::Path;
 
@@ -235,15 +235,21 @@ fn legend(y: f64, most: u64) -> Group {
             .set("fill", mix(part));
         group = group.add(patch);
     }
-    for part in [0.0, 0.5, 1.0] {
-        let count = (most.max(1) as f64).powf(part).round() as u64;
+    // Only different counts have labels. Below 4, no count has the colour in the middle.
+    let parts: &[f64] = match most {
+        0 | 1 => &[0.0],
+        2 | 3 => &[0.0, 1.0],
+        _ => &[0.0, 0.5, 1.0],
+    };
+    for part in parts {
+        let count = (most.max(1) as f64).powf(*part).round() as u64;
         let label = text(x + WIDTH * part, y + 26.0, &thousands(count));
         group = group.add(label.set("text-anchor", "middle"));
     }
     group
 }
 
-/// Returns the colour of a count: 1 is the lightest, `most` the darkest.
+/// Returns the colour of a count: 1 is the lightest, a `most` above 1 the darkest.
 fn colour(count: u64, most: u64) -> String {
     let scale = (most.max(2) as f64).ln();
     mix((count.max(1) as f64).ln() / scale)
@@ -335,6 +341,15 @@ mod tests {
             .map(|exponent| light(colour(1 << exponent, 1024)))
             .collect();
         assert!(all.is_sorted_by(|a, b| a > b), "{all:?}");
+    }
+
+    #[test]
+    fn the_legend_has_a_label_for_each_different_count() {
+        for (most, labels) in [(0, 1), (1, 1), (2, 2), (3, 2), (4, 3), (1000, 3)] {
+            let legend = Document::new().add(legend(0.0, most)).to_string();
+            let found = legend.matches("text-anchor=\"middle\"").count();
+            assert_eq!(found, labels, "{most}: {legend}");
+        }
     }
 
     #[test]

@@ -43,8 +43,8 @@ pub(crate) fn sorted(labels: &Labels) -> Vec<Row<'_>> {
     rows
 }
 
-/// The text of a label: a cgroup's path, the innermost function of a stack, the bare value of a
-/// single field, or all fields.
+/// The text of a label, which is not safe to print yet: a cgroup's path, the innermost function of a
+/// stack, the bare value of a single field, or all fields.
 fn text(by: &str, label: &Fields) -> String {
     if by == STACK {
         let stack = label.stack();
@@ -99,7 +99,8 @@ pub(crate) fn table(labels: &Labels, is_whole: bool) -> Vec<String> {
         cells
     };
     let shown = sorted(labels);
-    let name = |row: &Row<'_>| text(&labels.by, row.label.unwrap_or(&Fields::default()));
+    let name =
+        |row: &Row<'_>| out::printable(&text(&labels.by, row.label.unwrap_or(&Fields::default())));
     let mut rows: Vec<_> = shown.iter().map(|row| cells(name(row), row)).collect();
     let other = row(None, &labels.other, labels.sum());
     if labels.full || other.delays.count > 0 {
@@ -185,6 +186,17 @@ mod tests {
         let labels = Labels::parse(labels).unwrap();
         let lines = table(&labels, true);
         assert_eq!(lines[0], "no operation has ended");
+    }
+
+    /// The name of a cgroup may have any character, too.
+    #[test]
+    fn no_label_controls_the_terminal() {
+        let text = "by=stack labels=1 max_labels=4 full=0 memory=1\n\
+            label stack=\"\\x1b[31mf+0x1/0x2\" count=1 sum=1 min=1 max=1 buckets=1-2:1\n\
+            other count=0 sum=0 min=0 max=0 buckets=\n";
+        let lines = table(&Labels::parse(text).unwrap(), true);
+        assert!(lines[1].starts_with("?[31mf "), "{lines:?}");
+        assert!(lines.iter().all(|line| !line.contains('\u{1b}')));
     }
 
     #[test]

@@ -154,6 +154,12 @@ fn compare(root: &ProcRoot, args: &CompareArgs) -> Result<Outcome> {
         before.low == after.low,
         "profiles with different rows cannot be compared"
     );
+    if before.is_in(&after) {
+        out::note(
+            "the later profile includes the earlier one: the operations since then differ more than shown \
+             (`latency-tracker profile show --reset` starts from zero)",
+        );
+    }
     let mut classes = BTreeMap::new();
     let (sums_before, sums_after) = (before.sums(), after.sums());
     let names: Vec<&str> = before.classes();
@@ -261,6 +267,10 @@ fn heat_map(file: &ProfileFile, classes: &[&str]) -> HeatMap {
             columns: file.samples.iter().filter_map(column).collect(),
         }
     };
+    let gap = |pair: &[Sample]| match pair {
+        [before, after] if before.end < after.begin => Some((before.end, after.begin)),
+        _ => None,
+    };
     HeatMap {
         heading: format!(
             "{} on {}: how long operations took",
@@ -273,7 +283,8 @@ fn heat_map(file: &ProfileFile, classes: &[&str]) -> HeatMap {
         ),
         low: file.low.clone(),
         panels: classes.iter().map(panel).collect(),
-        ..HeatMap::default()
+        gaps: file.samples.windows(2).filter_map(gap).collect(),
+        notes: Vec::new(),
     }
 }
 
@@ -300,4 +311,30 @@ fn draw_file(file: &ProfileFile, wanted: &[String], output: &Path) -> Result<()>
         "no operation was counted: nothing to draw"
     );
     heat::write(&heat_map(file, &classes), output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_in_the_one_that_continues_it() {
+        let sample: (&[u64], &[u64]) = (&[1, 0], &[0, 0]);
+        let before = file::tests::file(&[1, 2], &[sample]);
+        let mut after = before.clone();
+        after.samples[0].end += 1;
+        assert!(before.is_in(&after) && !after.is_in(&before));
+        after.samples[0].begin += 1;
+        assert!(!before.is_in(&after));
+    }
+
+    #[test]
+    fn a_time_between_two_samples_is_a_gap() {
+        let sample: (&[u64], &[u64]) = (&[1, 0], &[0, 0]);
+        let mut file = file::tests::file(&[1, 2], &[sample; 3]);
+        assert!(heat_map(&file, &["s_read"]).gaps.is_empty());
+        file.samples.remove(1);
+        let gaps = heat_map(&file, &["s_read"]).gaps;
+        assert_eq!(gaps, [(1_000_000_000, 2_000_000_000)]);
+    }
 }

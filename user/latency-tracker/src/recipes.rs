@@ -12,6 +12,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lt_common::module::is_built_in;
 use lt_proc::{Setting, valid_name};
 use serde::Serialize;
 
@@ -33,8 +34,8 @@ macro_rules! built_in {
 
 built_in! {
     "btrfs-commit" "compaction" "cpu-throttle" "direct-reclaim" "dirty-throttling" "disk" "disk-flush"
-    "disk-queue" "dns" "exec" "ext4-fsync" "fork" "fsync" "futex" "hard-irq" "ipi-wait" "irq-to-task"
-    "jbd2-commit" "jbd2-wait" "ksoftirqd" "lock-contention" "memcg-reclaim" "memory-high" "memory-map"
+    "disk-queue" "dns" "exec" "ext4-fsync" "fork" "fsync" "futex" "hard-irq" "ipi-wait" "irq-storm"
+    "irq-to-task" "jbd2-commit" "jbd2-wait" "ksoftirqd" "lock-contention" "memcg-reclaim" "memory-high" "memory-map"
     "mmap-lock" "module-init" "module-load" "net-receive" "nfs-request" "nvme" "off-cpu" "oom-kill" "open"
     "page-fault" "page-fault-disk" "rcu-grace-period" "rcu-wait" "read" "run-queue" "scsi-command"
     "softirq-storm" "stat" "suspend" "suspend-devices" "swap-in" "tcp-connect" "tcp-first-byte" "timer-lateness"
@@ -99,7 +100,9 @@ impl Recipe {
         let is_loaded = loaded
             .lines()
             .any(|line| line.split(' ').next() == Some(module));
-        (!is_loaded && !Path::new("/sys/module").join(module).is_dir())
+        // A module that is built in and has no parameters has no directory.
+        let is_there = || Path::new("/sys/module").join(module).is_dir() || is_built_in(module);
+        (!is_loaded && !is_there())
             .then(|| format!("the module {module} is not loaded; `modprobe {module}` loads it"))
     }
 }
@@ -109,7 +112,8 @@ impl Recipe {
 pub(crate) struct Recipes {
     /// Sorted by name.
     pub(crate) all: Vec<Recipe>,
-    /// Errors in users' files: name of the recipe, and text with the file, and the line if there is one.
+    /// Errors in users' files: name of the recipe, and text with the file, and the line if there is one. The name is
+    /// empty if the directory cannot be read.
     pub(crate) faults: Vec<(String, String)>,
 }
 
@@ -129,7 +133,10 @@ impl Recipes {
         match files(own) {
             Ok(files) => files.iter().for_each(|file| recipes.add_file(file)),
             Err(error) => {
-                let fault = format!("cannot read {}: {error}", own.display());
+                let fault = format!(
+                    "cannot read {}: {error}; its recipes are left out",
+                    own.display()
+                );
                 recipes.faults.push((String::new(), fault));
             }
         }
@@ -156,8 +163,8 @@ impl Recipes {
             |f| f.display().to_string(),
         );
         if !valid_name(name) {
-            let rule =
-                "the name of a recipe has letters, digits, _ and -, and starts with a letter";
+            let rule = "the name of a recipe has up to 31 letters, digits, _ or -, starts with a \
+                        letter or _, and is not the name of a file of /proc/latency_tracker";
             return self.faults.push((name.into(), format!("{place}: {rule}")));
         }
         match parse::recipe(name, file, text) {
@@ -175,6 +182,12 @@ impl Recipes {
             Some((_, fault)) => Err(fault),
             None => Ok(self.all.iter().find(|recipe| recipe.name == name)),
         }
+    }
+
+    /// The error if the users' recipes cannot be read: any of them may replace one of the program.
+    pub(crate) fn unread(&self) -> Option<&str> {
+        let fault = self.faults.iter().find(|(name, _)| name.is_empty());
+        fault.map(|(_, text)| text.as_str())
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {

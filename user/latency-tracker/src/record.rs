@@ -10,6 +10,9 @@
 //! ```
 //!
 //! The instance is created first, because the kernel then validates its parameters: after a typo, nothing is started.
+//! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new one.
+//! A capture in the default directory is also listed for `export`, which may not read it (see [`index`]).
+//!
 //! A failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
 //!
 //! Each resource that is set up is a value whose drop releases it, in reverse order, on every exit path. A killed run
@@ -19,6 +22,7 @@ mod args;
 mod estimate;
 pub(crate) mod evidence;
 pub(crate) mod flight;
+mod index;
 mod instance;
 pub(crate) mod leftovers;
 mod policy;
@@ -32,7 +36,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lt_common::Outcome;
-use lt_common::capture::{Captures, Partial, Record, Taken, size_of};
+use lt_common::capture::{Captures, Partial, Record, Taken};
+use lt_common::group::{self, Change, Followed, Groups};
 use lt_common::out::{self, bytes, note};
 use lt_common::wait::{Signals, Wake};
 use lt_proc::evidence::Evidence;
@@ -42,6 +47,8 @@ pub(crate) use self::args::RecordArgs;
 use self::estimate::Estimate;
 use self::evidence::Collector;
 use self::flight::Flight;
+pub(crate) use self::index::INDEX;
+use self::index::Index;
 use self::instance::Armed;
 use self::leftovers::Note;
 use self::policy::{History, Skip};
@@ -114,18 +121,20 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         "armed; captures go to {} (Ctrl-C ends)",
         captures.path().display()
     ))?;
-    service.ready();
     let recorder = Recorder {
         root,
         args,
         signals: &signals,
         service: &service,
         captures: &captures,
-        tracker: armed.tracker(),
+        armed: &armed,
     };
+    let is_default = args.captures() == Path::new(CAPTURES);
+    let alerts = root.path().join(args.name()).join("alerts");
     let machine = Machine {
         flight,
         evidence,
+        index: is_default.then(|| Index::new(alerts)),
         left: &mut left,
         failure: String::new(),
     };
@@ -186,13 +195,15 @@ struct Recorder<'a> {
     signals: &'a Signals,
     service: &'a Service,
     captures: &'a Captures,
-    tracker: &'a str,
+    armed: &'a Armed<'a>,
 }
 
 /// The resources of a run besides the instance.
 struct Machine<'a> {
     flight: Flight,
     evidence: Collector,
+    /// `None` if the captures go to another directory than the default one.
+    index: Option<Index>,
     left: &'a mut Note,
     /// The last failure to restart the flight recorder, to report each failure once.
     failure: String,
@@ -215,17 +226,28 @@ impl Recorder<'_> {
         let mut history = History::default();
         let mut outcome = Outcome::Fine;
         let mut look = Instant::now() + LOOK;
+        let mut followed = self.followed();
+        self.service.ready();
         // A signal may also have come while an alert was captured.
         while !history.complete(&policy) && self.signals.last().is_none() {
             self.service.alive();
             if look <= Instant::now() {
                 self.look(&mut machine);
+                // Another program may have limited the instance to another cgroup.
+                let now = self.armed.cgroup();
+                followed = followed
+                    .filter(|cgroup| Some(cgroup.number()) == now)
+                    .or_else(|| now.and_then(Followed::of));
                 look = Instant::now() + LOOK;
             }
-            let wake = end.map_or(look, |end| end.min(look));
+            if let Some(cgroup) = followed.take_if(|cgroup| cgroup.due() <= Instant::now()) {
+                followed = self.follow(cgroup, machine.left);
+            }
+            let due = followed.as_ref().map(Followed::due);
+            let wake = [end, Some(look), due].into_iter().flatten().min();
             match self
                 .signals
-                .wait(Some(stream.file()), self.service.next(Some(wake)))?
+                .wait(Some(stream.file()), self.service.next(wake))?
             {
                 Wake::Ready => {}
                 Wake::Timeout if end.is_none_or(|end| Instant::now() < end) => continue,
@@ -234,6 +256,8 @@ impl Recorder<'_> {
             let woken_at = Instant::now();
             let woken = stream.read()?;
             if woken.missed > 0 {
+                // An alert that was missed has fired, too.
+                outcome = Outcome::Alert;
                 history.missed += woken.missed;
                 note(&format!(
                     "missed {}, overwritten before they were read: create the instance with a larger ring=",
@@ -247,6 +271,7 @@ impl Recorder<'_> {
                 }
             }
             if woken.end {
+                self.armed.set_removed();
                 let unloaded = lt_common::module::is_going() || !self.root.is_loaded();
                 let what = match unloaded {
                     true => "the latency_tracker module was unloaded".to_string(),
@@ -291,27 +316,81 @@ impl Recorder<'_> {
         // In a separate thread, at ordinary priority: there may be many cgroups.
         let _ = std::thread::scope(|scope| scope.spawn(|| machine.evidence.rearm()).join());
         match kept {
-            Kept::Capture(_) => {
+            Kept::Capture(path) => {
                 history.captured(Instant::now());
                 // Checked here, because the snapshot of a stopped recorder does not fail.
                 self.look(machine);
                 self.forget_old();
+                self.list(&path, machine);
                 self.say_state(history)?;
             }
-            Kept::Alerts(_) => {
+            Kept::Alerts(path) => {
                 history.failed(Instant::now());
+                self.forget_old();
+                if let Some(path) = path {
+                    self.list(&path, machine);
+                }
                 self.say_state(history)?;
             }
             Kept::Nothing => {
+                history.skipped += 1;
                 self.say_skipped(woken, Skip::Budget)?;
-                let hint = "free some space, raise --disk-budget or use --rotate";
+                let hint = match self.args.rotate {
+                    true => "raise --disk-budget, or lower --subbuf-size or --num-subbuf",
+                    false => "free some space, raise --disk-budget or use --rotate",
+                };
                 note(&format!(
-                    "the disk budget is used up, so the run ends; {hint}"
+                    "no room for the capture within the disk budget, so the run ends; {hint}"
                 ));
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// The cgroup to follow, if the instance is limited to one. If it does not exist, reports that.
+    fn followed(&self) -> Option<Followed> {
+        let instance = self.root.instance(self.args.name()).ok()?;
+        if let Some(number) = Groups::find().missing(&instance) {
+            let about = group::about_missing(number);
+            note(&format!("{}: {about}", instance.name));
+            note(&group::remedy(&instance));
+        }
+        self.armed.cgroup().and_then(Followed::of)
+    }
+
+    /// If the cgroup of the instance has a successor, limits the instance to that one. Returns the cgroup to follow, if
+    /// there is one.
+    fn follow(&self, mut followed: Followed, left: &mut Note) -> Option<Followed> {
+        let name = self.args.name();
+        let Some(change) = followed.look(|| None) else {
+            return Some(followed);
+        };
+        // Another program may have changed the instance, or removed it.
+        if self.armed.cgroup() != Some(followed.number()) {
+            return self.followed();
+        }
+        match change {
+            Change::Removed => note(&format!(
+                "the cgroup of {name} was removed: nothing is tracked until it is created again"
+            )),
+            Change::New(number) => {
+                if let Err(error) = self.armed.limit_to(number, left) {
+                    note(&format!(
+                        "the cgroup of {name} was created again, but the instance is still limited to the old one, so \
+                         nothing is tracked: {error:#}"
+                    ));
+                    return None;
+                }
+                let unseen = followed.watch(number);
+                note(&format!(
+                    "the cgroup of {name} was created again: the instance is limited to the new one from now on; \
+                     operations that began before, in up to {}, may not have been seen",
+                    Nanos(unseen.as_nanos() as u64)
+                ));
+            }
+        }
+        Some(followed)
     }
 
     /// Restarts a flight recorder that has stopped, and reports the gap.
@@ -373,10 +452,10 @@ impl Recorder<'_> {
         }
         let saved = partial.and_then(|mut partial| {
             let alone = self.captures.alone()?;
-            if !self.make_room(size_of(&partial.path))? {
+            let number = self.captures.number(&mut partial)?;
+            if !self.make_room()? {
                 return Ok(None);
             }
-            let number = self.captures.number(&mut partial)?;
             drop(alone);
             let mut record = self.record(number, took, woken, history, failure.as_deref());
             let sent = match (&self.args.url, &failure) {
@@ -407,18 +486,8 @@ impl Recorder<'_> {
             }
         };
         self.service.alive();
-        let alerts = out::plural(woken.alerts.len(), "alert");
-        let (with, explained) = match failure {
-            None => ("saved", !self.args.no_explain),
-            Some(_) => ("saved without a trace", false),
-        };
-        out::line(&format!(
-            "\ncapture {number:04}: {alerts}, {with} within {}",
-            Nanos(took.as_nanos() as u64)
-        ))?;
-        if explained {
-            out::line(&explanation(self.service, self.captures, &partial, woken))?;
-        }
+        let explained = failure.is_none() && !self.args.no_explain;
+        let text = explained.then(|| explanation(self.service, self.captures, &partial, woken));
         let path = match self.captures.keep(partial, number) {
             Ok(path) => path,
             Err(error) => {
@@ -426,6 +495,21 @@ impl Recorder<'_> {
                 return Ok(Kept::Alerts(None));
             }
         };
+        // Only now: a failure to print must not cost the capture.
+        let alerts = out::plural(woken.alerts.len(), "alert");
+        let how = match failure {
+            None => "saved",
+            Some(_) => "saved without a trace",
+        };
+        out::line(&format!(
+            "\ncapture {number:04}: {alerts}, {how} within {}",
+            Nanos(took.as_nanos() as u64)
+        ))?;
+        if let Some(text) = text
+            && !self.service.is_logged()
+        {
+            out::line(&text)?;
+        }
         out::line(&format!("saved as {}", path.display()))?;
         Ok(match failure {
             None => Kept::Capture(path),
@@ -446,7 +530,7 @@ impl Recorder<'_> {
             capture,
             taken: Taken::now(),
             instance: self.args.name(),
-            tracker: self.tracker,
+            tracker: self.armed.tracker(),
             snapshot_took: took.as_nanos() as u64,
             lost: woken.missed,
             skipped: history.skipped,
@@ -502,47 +586,59 @@ impl Recorder<'_> {
         }
     }
 
-    /// Prints the alerts on standard error as the kernel wrote them, since they are not in any file.
+    /// Prints the alerts on standard error as the kernel wrote them, since they are not in any file; in the journal
+    /// without stacks of user space.
     fn print_alerts(&self, woken: &Woken, error: &anyhow::Error) {
         note(&format!("alerts not saved: {error:#}"));
         note(&room(self.captures.path()));
         for alert in &woken.alerts {
-            note(&out::printable(&alert.to_string()));
+            let text = match self.service.is_logged() {
+                true => alert.without_user_addresses().to_string(),
+                false => alert.to_string(),
+            };
+            note(&out::printable(&text));
         }
     }
 
-    /// Whether a capture of `size` bytes fits, after removal of old captures with `--rotate`.
-    fn make_room(&self, size: u64) -> Result<bool> {
-        while self.captures.size()? + size > self.args.disk_budget.0 {
-            if !self.args.rotate {
-                return Ok(false);
-            }
-            let Some(oldest) = self.captures.remove_oldest()? else {
-                return Ok(false);
-            };
+    /// Whether a capture that has its number fits, after removal of old captures with `--rotate`.
+    fn make_room(&self) -> Result<bool> {
+        let (budget, rotate) = (self.args.disk_budget.0, self.args.rotate);
+        let removed = |oldest: &Path| {
             note(&format!(
                 "removed {} to stay within the disk budget",
                 oldest.display()
             ));
-        }
-        Ok(true)
+        };
+        self.captures.make_room(budget, rotate, removed)
     }
 
-    /// Removes captures that exceed the age limit.
+    /// Removes captures that exceed the age limit, and then those that exceed the number to keep.
     fn forget_old(&self) {
-        let Some(age) = self.args.keep_for else {
-            return;
-        };
-        let removed = self
-            .captures
-            .alone()
-            .and_then(|_alone| self.captures.remove_older(age.into()));
-        match removed {
+        if let Some(age) = self.args.keep_for {
+            let why = format!("older than {age}");
+            self.forget(&why, |captures| captures.remove_older(age.into()));
+        }
+        if let Some(keep) = self.args.keep {
+            let why = format!("to keep the newest {keep}");
+            self.forget(&why, |captures| captures.remove_excess(keep));
+        }
+    }
+
+    /// Lists a capture for `export`.
+    fn list(&self, saved: &Path, machine: &mut Machine<'_>) {
+        if let Some(index) = &mut machine.index {
+            index.add(self.captures, saved);
+        }
+    }
+
+    fn forget(&self, why: &str, remove: impl FnOnce(&Captures) -> Result<Vec<PathBuf>>) {
+        let alone = self.captures.alone();
+        match alone.and_then(|_alone| remove(self.captures)) {
             Ok(removed) if removed.is_empty() => {}
-            Ok(removed) => note(&format!(
-                "removed {}, older than {age}",
-                out::plural(removed.len(), "capture")
-            )),
+            Ok(removed) => {
+                let removed = out::plural(removed.len(), "capture");
+                note(&format!("removed {removed}, {why}"));
+            }
             Err(error) => note(&format!("old captures not removed: {error:#}")),
         }
     }

@@ -29,12 +29,15 @@ const WARNING: &str = "4";
 pub(crate) struct Service {
     /// How long the service may be silent before it is killed and restarted.
     watchdog: Option<Duration>,
+    /// Whether the journal has what this process prints.
+    is_logged: bool,
     journal: Option<UnixDatagram>,
 }
 
 impl Service {
     pub(crate) fn find() -> Self {
-        let journal = match writes_to_journal().then(connect).transpose() {
+        let is_logged = writes_to_journal();
+        let journal = match is_logged.then(connect).transpose() {
             Ok(journal) => journal,
             Err(error) => {
                 note(&format!("alerts are not written to the journal: {error:#}"));
@@ -43,8 +46,15 @@ impl Service {
         };
         Self {
             watchdog: sd_notify::watchdog_enabled(),
+            is_logged,
             journal,
         }
+    }
+
+    /// Whether the journal has what this process prints: then neither a stack of user space nor an explanation may be
+    /// printed, since more users may read the journal than a capture.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.is_logged
     }
 
     /// Reports that the service is ready: `systemctl start` returns. Call it once.
@@ -128,13 +138,16 @@ fn tell(states: &[NotifyState<'_>]) {
     }
 }
 
-/// Whether standard error is the journal: systemd puts its device and inode into `JOURNAL_STREAM`.
+/// Whether standard output or standard error is the journal: systemd puts the device and inode of its stream into
+/// `JOURNAL_STREAM`.
 fn writes_to_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else {
         return false;
     };
-    fs::metadata("/proc/self/fd/2")
-        .is_ok_and(|stderr| stream == format!("{}:{}", stderr.dev(), stderr.ino()))
+    let is_stream = |path: &str| {
+        fs::metadata(path).is_ok_and(|file| stream == format!("{}:{}", file.dev(), file.ino()))
+    };
+    is_stream("/proc/self/fd/1") || is_stream("/proc/self/fd/2")
 }
 
 fn connect() -> Result<UnixDatagram> {

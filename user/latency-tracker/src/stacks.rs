@@ -17,6 +17,7 @@ mod source;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod user;
 
 use anyhow::{Result, bail};
 use lt_common::Outcome;
@@ -25,6 +26,8 @@ use lt_common::wait::Signals;
 use lt_proc::ProcRoot;
 
 pub(crate) use self::args::{EXAMPLES, StacksArgs};
+pub(crate) use self::operation::{Open, Operation, name};
+pub(crate) use self::tally::Sum;
 use self::tally::Tally;
 use crate::run;
 

@@ -3,11 +3,12 @@
 //! Reads a kernel trace, however it was recorded, into a model.
 //!
 //! ```text
-//! directory --lt_ctf, several.rs--> events --kinds.rs, feed.rs--> lt_model::Model
+//! directory --lt_ctf, several.rs--> events --kinds.rs, files.rs, feed.rs--> lt_model::Model
 //! ```
 
 mod beside;
 mod feed;
+mod files;
 mod find;
 mod identity;
 mod kinds;

@@ -11,6 +11,7 @@
 //! process of the alert, never in a process that has reused its PID. Explanations of a capture show the names that were
 //! found when the alert was read.
 
+mod debug;
 mod process;
 mod show;
 
@@ -19,12 +20,13 @@ use std::path::Path;
 
 use blazesym::Pid;
 use blazesym::symbolize::source::{Process, Source};
-use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use blazesym::symbolize::{Input, Symbolizer};
 use lt_common::pids::are_numbered_as_in_alerts;
 use lt_proc::{Alert, UserFrame, UserNames, UserStack};
 
+use self::debug::symbol;
 use self::process::{Found, Mapping};
-pub(crate) use self::show::lines;
+pub(crate) use self::show::{frame, lines, names};
 
 /// Maximum number of processes whose mappings are remembered. Beyond that, all are forgotten.
 const MOST: usize = 256;
@@ -80,7 +82,7 @@ impl Names {
             self.symbolizer = None;
         }
         self.lookups = self.lookups.wrapping_add(1);
-        let symbolizer = self.symbolizer.get_or_insert_with(|| {
+        let symbolizer: &Symbolizer = self.symbolizer.get_or_insert_with(|| {
             Symbolizer::builder()
                 .enable_code_info(false)
                 .enable_inlined_fns(false)
@@ -97,16 +99,23 @@ impl Names {
         // Each address is looked up separately: without frame pointers, it may lie anywhere, and an error must not
         // affect the other names.
         for (frame, call) in frames.iter_mut().zip(calls) {
-            if frame.file.is_none() {
+            let Some(mapping) = found.mappings.iter().find(|mapping| mapping.has(call)) else {
                 continue;
-            }
-            match symbolizer.symbolize_single(&source, Input::AbsAddr(call)) {
-                Ok(Symbolized::Sym(symbol)) => {
-                    frame.name = Some(symbol.name.into_owned());
-                    frame.offset = Some(symbol.offset as u64 + 1);
+            };
+            let link = mapping.link(alert.pid);
+            let in_debug_file = || debug::find(symbolizer, &link, mapping.offset_of(call));
+            let named = match symbol(symbolizer.symbolize_single(&source, Input::AbsAddr(call))) {
+                Ok(None) => in_debug_file(),
+                Err(why) => in_debug_file().and_then(|one| one.map(Some).ok_or(why)),
+                named => named,
+            };
+            match named {
+                Ok(Some((name, offset))) => {
+                    frame.name = Some(name);
+                    frame.offset = Some(offset + 1);
                 }
-                Ok(Symbolized::Unknown(_)) => {}
-                Err(why) => error = error.or(Some(why.to_string())),
+                Ok(None) => {}
+                Err(why) => error = error.or(Some(why)),
             }
         }
         // The PID may have been reused meanwhile.
@@ -124,7 +133,7 @@ impl Names {
             }
             Some(error) => Some(format!("not all names: {error}")),
             None => is_unnamed.then(|| {
-                "functions without a name are not in the symbol table of their file".into()
+                "functions without a name are in no symbol table, nor in a debug file".into()
             }),
         };
         UserNames { frames, note }
@@ -143,7 +152,7 @@ impl Names {
 }
 
 /// Whether the call has replaced the program, so that the recorded address is the entry point of the new program.
-fn replaced_program(alert: &Alert) -> bool {
+pub(crate) fn replaced_program(alert: &Alert) -> bool {
     let is_exec = |call| ["execve", "execveat"].contains(&call);
     let call = alert.fields.text("call");
     call.as_deref().is_some_and(is_exec) && alert.fields.number("ret") == Some(0)

@@ -9,6 +9,7 @@
 //!   ends: first late operation (if its cause began before the recording, a later one: see `TRIES`), --duration,
 //!         signal, end of the command
 //!   with --worst or a command: a late operation does not end the run; the longest one is explained
+//!   meanwhile, once a second: if the target's cgroup has a successor, the instances are limited to that one
 //! ```
 //!
 //! Recording a trace costs far more than the instances, so it starts only when the threshold is known. If the recording
@@ -60,12 +61,6 @@ const STUCK: usize = 5;
 /// Maximum number of operations that are explained to find one whose cause lies within the recording.
 const TRIES: usize = 3;
 
-/// The memory for the trace of each CPU: the default of `record`.
-const BUFFERS: Buffers = Buffers {
-    subbuf_size: 1 << 20,
-    num_subbuf: 4,
-};
-
 pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
     lt_common::lttng::make_run_dir()?;
@@ -75,11 +70,12 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     let command = Program::find(&args.command)?;
     let waiting = command.as_ref().map(Program::wait_to_start).transpose()?;
     left.set_waiting(waiting.as_ref().map(Waiting::id));
-    let target = Target::find(args, waiting.as_ref().map(Waiting::id))?;
+    let mut target = Target::find(args, waiting.as_ref().map(Waiting::id))?;
+    let followed = target.followed.take();
     let _module = Loaded::load(root)?;
     let place = Place::new(args.output.as_deref())?;
     left.update(|owned| owned.directory = place.temporary());
-    let mut watched = Watched::start(root, &target, &mut left)?;
+    let mut watched = Watched::start(root, &target, followed, &mut left)?;
     let captures = Captures::open(place.path())?;
     let whole = match (args.duration, &waiting) {
         (Some(time), _) => Some(time.into()),
@@ -97,7 +93,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
                 target.name,
                 Nanos(time.as_nanos() as u64).exact()
             ));
-            if !signals.sleep(time)? {
+            if !rest(&signals, &mut watched, time)? {
                 return Ok(Outcome::Fine);
             }
             for line in watched.table()? {
@@ -146,6 +142,12 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     };
     search.wait(&mut watched, end, running)?;
     let (found, missed) = (search.found.take(), search.missed);
+    if found.is_none() {
+        watched.look()?;
+    }
+    if let Some(unseen) = watched.unseen() {
+        note(&unseen);
+    }
     if missed > 0 {
         note(&format!(
             "missed {}: overwritten before they were read",
@@ -177,6 +179,21 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     }
 }
 
+/// Waits for `time`, and meanwhile follows the target. Returns false if a signal came first.
+fn rest(signals: &Signals, watched: &mut Watched<'_>, time: Duration) -> Result<bool> {
+    let end = Instant::now() + time;
+    loop {
+        let wake = watched.due().map_or(end, |due| due.min(end));
+        if signals.wait(None, Some(wake))? == Wake::Signal {
+            return Ok(false);
+        }
+        watched.follow()?;
+        if Instant::now() >= end {
+            return Ok(true);
+        }
+    }
+}
+
 /// Starts the flight recorder. If LTTng cannot record, reports the reason and returns `None`.
 fn flight(target: &Target, output: &Path, left: &mut Note) -> Option<Flight> {
     let mut events: Vec<String> = Vec::new();
@@ -189,7 +206,7 @@ fn flight(target: &Target, output: &Path, left: &mut Note) -> Option<Flight> {
     }
     let plan = Plan {
         name: "why",
-        buffers: BUFFERS,
+        buffers: Buffers::default(),
         events,
         asked: &[],
         format: None,
@@ -242,6 +259,7 @@ impl Search<'_> {
         mut command: Option<Running>,
     ) -> Result<()> {
         loop {
+            watched.follow()?;
             let has_ended = command.as_ref().map_or(Ok(false), Running::has_ended)?;
             let is_over = end.is_some_and(|end| Instant::now() >= end);
             // The alerts of the command's last operations can be read by now.
@@ -249,7 +267,8 @@ impl Search<'_> {
                 true => Wake::Ready,
                 false => {
                     let files = watched.files().chain(command.as_ref().map(Running::file));
-                    self.signals.wait(files, end)?
+                    let wake = end.into_iter().chain(watched.due()).min();
+                    self.signals.wait(files, wake)?
                 }
             };
             if woken == Wake::Ready {

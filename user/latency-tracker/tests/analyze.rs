@@ -668,7 +668,9 @@ fn delays_that_cannot_be_shown_are_refused() {
     let tid = &busiest(&dir, "snapshot")[0];
     let (status, _, note) = run(&mut dir.delays("snapshot", &["--tid", tid]));
     assert!(
-        status == 0 && note.contains("no system calls in this trace"),
+        status == 0
+            && note.contains("no system calls in this trace")
+            && note.contains("--events-for delays"),
         "{note}"
     );
 }

@@ -301,6 +301,7 @@ fn everything_a_person_reads_fits_80_columns() {
     for args in [
         &["list"][..],
         &["list", "--trackers"],
+        &["list", "--trackers", "block"],
         &["list", "slow"],
         &["hist"],
         &["hist", "slow", "-m", "-T"],
@@ -398,6 +399,15 @@ fn recipes_are_listed_shown_and_replaced_and_a_slip_of_the_finger_is_understood(
         code == 1 && err.contains("did you mean threshold=?"),
         "{err}"
     );
+
+    // The recipes of the machine cannot be read, so one of them may be missing.
+    fs::remove_dir_all(&own).unwrap();
+    fs::write(&own, "").unwrap();
+    let fault = format!("cannot read {}: ", own.display());
+    let (code, _, err) = run(&["recipes", "fsync"]);
+    assert!(code == 0 && err.contains(&fault), "{err}");
+    let (code, _, err) = run(&["run", "blok"]);
+    assert!(code == 1 && err.contains(&fault), "{err}");
 }
 
 #[test]
@@ -409,6 +419,20 @@ fn list_shows_state_and_counters() {
         row,
         ["slow", "block", "on", "10ms", "12", "2", "1", "0", "0"]
     );
+}
+
+#[test]
+fn a_list_leaves_out_only_what_was_removed() {
+    let tree = Tree::new("list-unread");
+    fs::write(tree.0.join("slow/stats"), "started many\n").unwrap();
+    for args in [&["list"][..], &["list", "--json"]] {
+        let (status, out, err) = tree.run(args);
+        assert_eq!((status, out.as_str()), (1, ""), "{err}");
+        assert!(err.contains("slow/stats: line 1: \"many\""), "{err}");
+    }
+    fs::remove_file(tree.0.join("slow/stats")).unwrap();
+    let (status, _, err) = tree.run(&["list"]);
+    assert!(status == 0 && err.contains("no instances"), "{err}");
 }
 
 #[test]
@@ -481,6 +505,10 @@ fn a_watch_without_alerts_ends_with_0() {
     let tree = Tree::new("quiet");
     fs::write(tree.0.join("alerts"), "").unwrap();
     assert_eq!(tree.run(&["watch"]).0, 0);
+    // An alert that was lost is an alert.
+    fs::write(tree.0.join("alerts"), "lost=3\n").unwrap();
+    let (status, _, err) = tree.run(&["watch"]);
+    assert!(status == 2 && err.contains("lost=3 alerts"), "{err}");
 }
 
 #[test]
@@ -664,6 +692,8 @@ fn not_permitted_is_not_missing() {
         "{out}"
     );
     assert!(!out.contains("neither"), "{out}");
+    let disk = " free for /var/lib/latency-tracker/captures";
+    assert!(out.contains(disk), "{out}");
     mode(0o700);
     fs::remove_dir_all(&tree.0).unwrap();
     for args in all {
@@ -699,6 +729,55 @@ fn list_tells_all_about_one_instance_or_one_tracker() {
     fs::write(tree.0.join("trackers"), trackers).unwrap();
     let (_, out, _) = tree.run(&["list", "--trackers", "other"]);
     assert!(out.contains("from=a") && !out.contains("block"), "{out}");
+}
+
+#[test]
+fn each_example_of_a_tracker_starts_an_instance_of_it() {
+    let tree = Tree::new("examples");
+    let file = |path: &str, text: &str| fs::write(tree.0.join(path), text).unwrap();
+    // The trackers of the module, with their parameters.
+    let abi = include_str!("../../../tests/abi.txt");
+    let sections: Vec<&str> = abi
+        .split("\n\n")
+        .filter(|section| section.contains("\n  alert: "))
+        .collect();
+    assert!(sections.len() > 15, "{sections:?}");
+    let described = |line: &str| match line.contains(": ") {
+        true => String::new(),
+        false => format!("{line}: x\n"),
+    };
+    let lines = sections.iter().flat_map(|section| section.lines());
+    file("trackers", &lines.map(described).collect::<String>());
+    for section in sections {
+        let tracker = section.lines().next().unwrap();
+        let (status, out, err) = tree.run(&["list", "--trackers", tracker]);
+        assert_eq!((status, err.as_str()), (0, ""), "{tracker}");
+        let (_, examples) = out.split_once("  Examples:\n").unwrap_or_default();
+        assert!(
+            examples.lines().all(|line| line.chars().count() < 80),
+            "{out}"
+        );
+        // Other modules create the instances of `module`.
+        assert_eq!(examples.is_empty(), tracker == "module", "{out}");
+        for command in examples.replace(" \\\n", " ").lines() {
+            let words: Vec<&str> = command.split_whitespace().collect();
+            assert_eq!(words[..2], ["latency-tracker", "start"], "{out}");
+            file("control", "");
+            let (status, out, err) = tree.run(&words[1..]);
+            assert_eq!(status, 0, "{command}: {err}");
+            assert_eq!(out.trim_end(), words[2..].join(" "));
+            assert_eq!(words[3], tracker, "{command}");
+        }
+    }
+    let (_, out, _) = tree.run(&["list", "--trackers"]);
+    assert!(!out.contains("Examples:"), "{out}");
+    // This kernel cannot run it.
+    file("trackers", "net: x\n  unavailable: no such tracepoint\n");
+    let (_, out, _) = tree.run(&["list", "--trackers", "net"]);
+    assert!(
+        out.contains("no such tracepoint") && !out.contains("Examples:"),
+        "{out}"
+    );
 }
 
 #[test]
@@ -819,11 +898,14 @@ fn man_pages_and_completions_are_generated() {
         "latency-tracker-analyze-path.1",
         "latency-tracker-analyze-delays.1",
         "latency-tracker-analyze-wakeups.1",
+        "latency-tracker-analyze-sleeps.1",
         "latency-tracker-analyze-cpu.1",
         "latency-tracker-analyze-irq.1",
         "latency-tracker-analyze-syscalls.1",
         "latency-tracker-analyze-io.1",
         "latency-tracker-analyze-locks.1",
+        "latency-tracker-analyze-work.1",
+        "latency-tracker-analyze-reclaim.1",
         "latency-tracker-watch.1",
         "latency-tracker-top.1",
     ] {
@@ -839,7 +921,7 @@ fn man_pages_and_completions_are_generated() {
     }
     let page = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
     let (main, record) = (page("latency-tracker.1"), page("latency-tracker-record.1"));
-    for section in ["EXIT STATUS", "EXAMPLES", "FILES", "SEE ALSO", "TRACKERS"] {
+    for section in ["EXIT STATUS", "QUESTIONS", "FILES", "SEE ALSO", "TRACKERS"] {
         assert!(main.contains(&format!(".SH {section}\n")), "{section}");
     }
     assert!(main.contains("\\fBoffcpu\\fR\nhow long tasks are off the CPU"));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! `analyze --parquet` from outside: each row is one of the durations of `--json`, on real traces (lt-ctf's testdata) and
-//! on made-up ones of disk requests and locks; and what a second run, an interruption and a wrong option leave.
+//! on made-up ones of disk requests, locks, work items and reclaim; and what a second run, an interruption and a wrong
+//! option leave.
 //! (host/fleet has the queries.)
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
@@ -158,7 +159,7 @@ fn sorted(rows: impl IntoIterator<Item = Vec<Value>>) -> Vec<String> {
     rows
 }
 
-const OPERATION: [&str; 14] = [
+const OPERATION: [&str; 20] = [
     "duration_ns",
     "start_ns",
     "end_ns",
@@ -173,6 +174,12 @@ const OPERATION: [&str; 14] = [
     "disk",
     "operation",
     "lock",
+    "state",
+    "waker",
+    "woken_by_tid",
+    "function",
+    "workqueue",
+    "reclaim",
 ];
 
 /// An operation of the JSON in the order of `OPERATION`, then the kind of a lock.
@@ -192,9 +199,16 @@ fn operation(case: &Value) -> Vec<Value> {
         "disk",
         "operation",
         "lock",
+        "state",
+        "waker",
+        "woken_by",
+        "function",
+        "workqueue",
+        "reclaim",
     ];
     let value = |name: &str| match name {
         "" => case["thread"]["tid"].clone(),
+        "woken_by" => case[name]["tid"].clone(),
         name => case[name].clone(),
     };
     let mut values: Vec<_> = names.into_iter().map(value).collect();
@@ -291,6 +305,7 @@ fn rows_are_the_durations_of_the_json() {
     let mut counts = Vec::new();
     for (analysis, trace) in [
         ("wakeups", "compact"),
+        ("sleeps", "compact"),
         ("cpu", "compact"),
         ("irq", "compact"),
         ("syscalls", "all"),
@@ -300,7 +315,7 @@ fn rows_are_the_durations_of_the_json() {
         fs::remove_dir_all(dir.path().join("fleet")).unwrap();
     }
     assert!(
-        counts.iter().take(4).all(|count| *count > 100),
+        counts.iter().take(5).all(|count| *count > 100),
         "{counts:?}"
     );
     // A part of a trace.
@@ -353,6 +368,40 @@ fn waits_for_locks_are_those_of_the_json() {
     let expected = ["mutex", "mutex", "spinlock", "spinlock"];
     let expected = expected.map(|kind| vec![json!("contention"), json!(kind), json!("server")]);
     assert_eq!(sorted(kinds), sorted(expected));
+}
+
+#[test]
+fn work_items_are_those_of_the_json() {
+    let dir = Dir(tempfile::tempdir().unwrap());
+    ctf::works(&dir.path().join("trace"));
+    assert_eq!(compare(&dir, "work", "trace", &[]), 8);
+    let rows = dir.rows("intervals");
+    let functions = rows.iter();
+    let functions = functions.map(|row| columns(row, &["kind", "function", "name", "comm"]));
+    let expected = ["queued", "work"].into_iter().flat_map(|kind| {
+        ["0xa0", "0xb0", "0xa0", "0xb0"].map(|function| {
+            // No kernel has a function there, and the trace is of another boot.
+            vec![json!(kind), json!(function), Value::Null, json!("server")]
+        })
+    });
+    assert_eq!(sorted(functions), sorted(expected));
+}
+
+#[test]
+fn reclaim_is_that_of_the_json() {
+    let dir = Dir(tempfile::tempdir().unwrap());
+    ctf::reclaims(&dir.path().join("trace"));
+    assert_eq!(compare(&dir, "reclaim", "trace", &[]), 3);
+    let rows = dir.rows("intervals");
+    let found = rows.iter();
+    let found = found.map(|row| columns(row, &["reclaim", "comm", "duration_ns"]));
+    let expected = [
+        ("direct", "server", 1000),
+        ("direct", "server", 1000),
+        ("kswapd", "kswapd0", 2000),
+    ];
+    let expected = expected.map(|(kind, comm, took)| vec![json!(kind), json!(comm), json!(took)]);
+    assert_eq!(sorted(found), sorted(expected));
 }
 
 #[test]

@@ -166,6 +166,46 @@ fn wakeups_of_a_trace_are_those_of_its_text() {
     }
 }
 
+/// A sleep lasts from the switch from a thread to its waking. The thread does not run meanwhile.
+#[test]
+fn sleeps_of_a_trace_are_those_of_its_text() {
+    let dir = traces("traces.tar.xz");
+    let found = json(&dir, "sleeps", "compact", &["-n", "100000"]);
+    let table = table(&found, "sleep");
+    let worst = table["worst"].as_array().unwrap();
+    assert_eq!(number(&table["all"]["count"]), worst.len() as u64);
+    assert!(worst.len() > 300, "{}", worst.len());
+    let lines = lines(&dir, "compact");
+    for case in worst {
+        let tid = case["thread"]["tid"].to_string();
+        let (begin, end) = (number(&case["begin"]), number(&case["end"]));
+        let of = |name: &str, of: &str| -> Vec<_> {
+            let is_in = |time: u64| begin <= time && time <= end;
+            let is = |line: &&Line| line.2 == name && is_in(line.0) && field(&line.3, of) == tid;
+            lines.iter().filter(is).collect()
+        };
+        let out = of("sched_switch", "prev_tid");
+        let back = of("sched_switch", "next_tid");
+        let wakings = of("sched_waking", "tid");
+        assert_eq!((out.len(), back.len(), wakings.len()), (1, 0, 1), "{case}");
+        assert_eq!((out[0].0, wakings[0].0), (begin, end));
+        assert_eq!(wakings[0].1, number(&case["cpu"]));
+    }
+    // The trace has no ends of interrupt handlers, so no thread is known to be the waker.
+    let kinds = json(&dir, "sleeps", "compact", &["--by", "kind"]);
+    let rows = self::table(&kinds, "sleep")["rows"].as_array().unwrap();
+    let sum = |name: &str| rows.iter().map(|row| number(&row[name])).sum::<u64>();
+    assert_eq!(sum("sum"), number(&table["all"]["sum"]));
+    assert_eq!(sum("unknown"), number(&table["all"]["unknown"]));
+    let has = |kind: &str| rows.iter().any(|row| row["waker"] == kind);
+    assert!(
+        has("thread-or-irq") && has("timer") && !has("thread"),
+        "{rows:?}"
+    );
+    let (_, _, said) = analyze(&dir, "sleeps", "compact", &[]);
+    assert!(said.contains("a waker is the named thread, "), "{said}");
+}
+
 #[test]
 fn time_on_cpus_is_all_that_was_recorded() {
     let dir = traces("traces.tar.xz");
@@ -276,7 +316,10 @@ fn what_perf_recorded_is_read_too() {
     let is_recorded = |row: &Value| number(&row["process"]["tid"]) > 0;
     let rows = by_process["rows"].as_array().unwrap();
     assert!(rows.iter().all(is_recorded), "{rows:?}");
-    for analysis in ["wakeups", "cpu", "irq"] {
+    let (status, _, said) = analyze(&dir, "syscalls", "perf", &["--by", "file"]);
+    let needs = "--by file needs all system calls and sched_process_fork; record with";
+    assert!(status == 1 && said.contains(needs), "{said}");
+    for analysis in ["wakeups", "sleeps", "cpu", "irq"] {
         let found = json(&dir, analysis, "perf", &[]);
         for table in found["tables"].as_array().unwrap() {
             assert!(number(&table["all"]["count"]) > 0, "{table}");
@@ -308,7 +351,7 @@ fn few_rows_are_shown_and_all_are_written() {
     assert_eq!(
         names,
         "table,from,by,group,count,sum,min,p50,p90,p99,max,exact,errors,migrations,parts,\
-         requeues,merges,share"
+         requeues,merges,share,unknown"
     );
     let columns = names.split(',').count();
     assert!(
@@ -326,6 +369,33 @@ fn few_rows_are_shown_and_all_are_written() {
     assert_eq!(table(&few, "call")["rows"].as_array().unwrap().len(), 2);
 }
 
+#[test]
+fn the_calls_on_a_file_are_those_of_the_text() {
+    let dir = traces("traces.tar.xz");
+    let found = json(&dir, "syscalls", "all", &["--by", "file"]);
+    let found = table(&found, "call");
+    let by_call = json(&dir, "syscalls", "all", &[]);
+    assert_eq!(found["all"], table(&by_call, "call")["all"]);
+    // Thread 178 opens the file, works on it and closes it, and does so again, before other files with this descriptor.
+    let mut path = String::new();
+    let mut calls = 0;
+    for (_, _, name, fields) in lines(&dir, "all") {
+        if !name.starts_with("syscall_entry_") || field(&fields, "tid") != "178" {
+            continue;
+        }
+        let is_open = name == "syscall_entry_openat";
+        if is_open {
+            path = field(&fields, "filename");
+        }
+        let is_on = is_open || fields.contains(" fd = 77 ") || fields.contains(" fd = 77,");
+        calls += u64::from(is_on && path == "\"/etc/passwd\"");
+    }
+    assert!(calls > 10, "{calls}");
+    let rows = found["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["file"] == "/etc/passwd");
+    assert_eq!(number(&row.unwrap()["count"]), calls);
+}
+
 /// The number of operations that were not measured.
 fn missed(table: &Value) -> u64 {
     let missed = table["not_measured"].as_object().unwrap();
@@ -333,12 +403,14 @@ fn missed(table: &Value) -> u64 {
 }
 
 /// A trace for each analysis.
-const EACH: [(&str, &str); 5] = [
+const EACH: [(&str, &str); 7] = [
     ("wakeups", "compact"),
+    ("sleeps", "compact"),
     ("cpu", "compact"),
     ("irq", "compact"),
     ("syscalls", "all"),
     ("locks", "all"),
+    ("work", "all"),
 ];
 
 #[test]
@@ -592,6 +664,7 @@ fn what_cannot_be_analyzed_is_said_in_one_line() {
     };
     for (analysis, trace, expected) in [
         ("wakeups", "ust", "record with -e sched_switch"),
+        ("sleeps", "ust", "record with -e sched_switch"),
         (
             "cpu",
             "ust",
@@ -605,7 +678,7 @@ fn what_cannot_be_analyzed_is_said_in_one_line() {
         (
             "syscalls",
             "compact",
-            "no system calls; enable them with lttng enable-event --kernel --syscall --all",
+            "no system calls; record with latency-tracker record --events-for syscalls",
         ),
         (
             "io",
@@ -615,8 +688,10 @@ fn what_cannot_be_analyzed_is_said_in_one_line() {
         (
             "locks",
             "compact",
-            "lttng enable-event --kernel --syscall futex",
+            "latency-tracker record --events-for locks",
         ),
+        ("work", "compact", "record with -e 'workqueue_*'"),
+        ("reclaim", "compact", "-e 'mm_vmscan_*reclaim_*'"),
         ("cpu", "nothing", "nothing: No such file"),
     ] {
         assert_eq!(wrong(analysis, trace, &[], expected).lines().count(), 1);

@@ -268,6 +268,110 @@ fn alerts_that_json_leaves_out_are_counted() {
     assert_eq!(json["alerts"][0]["seq"], 45);
     assert_eq!(json["dropped"], 44);
     assert_eq!(json["missed"], 0);
+    assert!(json.get("groups").is_none(), "{json}");
+    // Groups have all of them.
+    let (_, out, _) = tree.run(&["--json", "-n", "1", "--by", "task"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["groups"][0]["count"], 300);
+    assert_eq!(json["dropped"], 44);
+}
+
+#[test]
+fn late_operations_are_grouped_by_task_subject_and_stack() {
+    let tree = Tree::new("groups");
+    let alert = |reason: &str, time: u64, delay: u64, more: &str| {
+        let raised = format!("{reason} delay={delay}");
+        let line = ALERT.replace("threshold delay=10412345", &raised);
+        let line = line.replace("time=1234567890", &format!("time={time}"));
+        line.replace('\n', &format!("{more}\n"))
+    };
+    let stack = " stack=\"bio_await+0x79/0xb0,ext4_sync+0x1/0x2 [ext4]\"";
+    let mut alerts = vec![
+        ALERT.to_string(),
+        alert("timeout", 2_000_000_000, 1_000_000_000, stack),
+        // The end of the same operation.
+        alert("late", 2_500_000_000, 1_500_000_000, ""),
+    ];
+    tree.write("alerts", &format!("lost=9\n{}", alerts.concat()));
+    let total = 1_500_000_000 + 10_412_345;
+    let json = |by: &str| -> Value {
+        let (_, out, _) = tree.run(&["--once", "--json", "--by", by]);
+        serde_json::from_str(&out).unwrap()
+    };
+    let by_task = json("task");
+    assert_eq!(by_task["missed"], 9);
+    assert_eq!(by_task["alerts"].as_array().unwrap().len(), 3);
+    let expected = serde_json::json!([{
+        "instance": "slow", "pid": 812, "tid": 812, "comm": "fio", "count": 2, "total": total,
+        "longest": 1_500_000_000_u64, "last": 2_500_000_000_u64, "is_at_least": false,
+    }]);
+    assert_eq!(by_task["groups"], expected);
+    assert_eq!(json("subject")["groups"][0]["subject"], "sda");
+    assert_eq!(json("subject")["groups"][0]["total"], total);
+    let by_stack = json("stack");
+    let stack = serde_json::json!(["bio_await", "ext4_sync [ext4]"]);
+    assert_eq!(by_stack["groups"][0]["stack"], stack);
+    assert_eq!(by_stack["groups"][1]["stack"], serde_json::json!([]));
+
+    let row = |by: &str, at: usize| {
+        let (status, out, err) = tree.run(&["--once", "--by", by]);
+        assert_eq!((status, err.as_str()), (0, ""));
+        assert!(out.contains("lost: 9 alerts were overwritten"), "{out}");
+        assert!(!out.contains("ALERTS (newest first)"), "{out}");
+        let title = format!("BY {} (longest total first)", by.to_uppercase());
+        let mut lines = out.lines().skip_while(|line| !line.ends_with(&title));
+        let row = words(lines.nth(1 + at).unwrap()).join(" ");
+        // The first word is the time since the last alert.
+        row.split_once(' ').unwrap().1.to_string()
+    };
+    assert_eq!(row("task", 0), "1.51s slow 2 1.50s fio/812");
+    assert_eq!(row("subject", 0), "1.51s slow 2 1.50s sda");
+    assert_eq!(
+        row("stack", 0),
+        "1.50s slow 1 1.50s bio_await <- ext4_sync [ext4]"
+    );
+    assert_eq!(row("stack", 1), "10.41ms slow 1 10.41ms [no stack]");
+    // An operation that has not ended is at least this long.
+    alerts.truncate(2);
+    tree.write("alerts", &format!("lost=9\n{}", alerts.concat()));
+    assert_eq!(row("task", 0), ">1.01s slow 2 >1.00s fio/812");
+    assert_eq!(json("task")["groups"][0]["is_at_least"], true);
+    // More groups than lines.
+    let many = |tid: u64| ALERT.replace("tid=812", &format!("tid={tid}"));
+    tree.write("alerts", &(1..=13).map(many).collect::<String>());
+    let (_, out, _) = tree.run(&["--once", "--by", "task"]);
+    assert!(out.contains("\nand 3 more; --json has all\n"), "{out}");
+    assert_eq!(json("task")["groups"].as_array().unwrap().len(), 13);
+}
+
+#[test]
+fn a_key_groups_the_alerts_of_the_live_view() {
+    let tree = Tree::new("group-key");
+    let mut live = tree.live(&["-i", "1h"], false);
+    live.wait_for("ALERTS (newest first)");
+    for title in [
+        "BY TASK (",
+        "BY SUBJECT (",
+        "BY STACK (",
+        "ALERTS (newest first)",
+    ] {
+        live.press("t\x0c");
+        live.wait_for(title);
+    }
+    live.press("q");
+    assert_eq!(live.ends().0, Some(0));
+    let mut live = tree.live(&["-i", "1h", "--by", "subject"], false);
+    let shown = plain(&live.wait_for("IN FLIGHT"));
+    let (_, after) = shown.split_once("BY SUBJECT (").unwrap();
+    assert!(
+        after.contains("10.41ms") && after.contains("sda"),
+        "{shown:?}"
+    );
+    // F5
+    live.press("\x1b[15~\x0c");
+    live.wait_for("BY STACK (");
+    live.press("q");
+    assert_eq!(live.ends().0, Some(0));
 }
 
 #[test]
@@ -322,6 +426,7 @@ fn errors_and_empty_trees_say_what_to_do() {
     for wrong in [
         &["-i", "0", "--once"][..],
         &["--sort", "size"],
+        &["--once", "--by", "disk"],
         &["--once", "-n", "2"],
         &["-i", "x"],
     ] {

@@ -197,7 +197,7 @@ pub(crate) struct TimerArgs {
     #[arg(short, long, value_name = "TIME", value_parser = time, default_value = "100us")]
     pub(crate) threshold: Nanos,
     /// Keep this many late cycles, with their paths; further ones are only counted.
-    #[arg(long, value_name = "COUNT", default_value_t = 1000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = causes)]
     pub(crate) max_causes: usize,
     /// The SCHED_FIFO priority, 1 to 99; 0 for a SCHED_OTHER task, which other tasks may preempt.
     #[arg(short, long, default_value_t = 95, value_parser = clap::value_parser!(i32).range(0..=99))]
@@ -293,6 +293,14 @@ fn positive(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "expected a number greater than 0".to_string())
 }
 
+/// Parses the number of late cycles to keep. Their memory is allocated and locked at the start.
+fn causes(text: &str) -> Result<usize, String> {
+    const MOST: usize = 1_000_000;
+    let number = text.replace('_', "").parse::<usize>().ok();
+    let number = number.filter(|number| *number <= MOST);
+    number.ok_or_else(|| format!("expected a number up to {MOST}"))
+}
+
 fn burst(text: &str) -> Result<Burst, String> {
     let (on, off) = text
         .split_once(',')
@@ -367,6 +375,7 @@ pub(super) mod tests {
             (&["-i", "2s"], "expected 20.00us to 100.0ms"),
             (&["-l", "0"], "greater than 0"),
             (&["-l", "5", "-d", "1"], "cannot be used with"),
+            (&["--max-causes", "1000001"], "up to 1000000"),
         ] {
             let error = parse_timer(words).unwrap_err();
             assert!(error.contains(says), "{words:?}: {error}");

@@ -14,6 +14,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use lt_common::out::note;
@@ -164,7 +165,7 @@ pub(super) fn pin(cpus: &Cpus) -> Result<()> {
 }
 
 /// Makes the calling thread a thread under test: on `cpu`, at `priority`, without signals.
-pub(super) fn become_subject(cpu: u32, priority: i32) -> Result<()> {
+fn become_subject(cpu: u32, priority: i32) -> Result<()> {
     // Signals go to the watching thread, which ends this one.
     SigSet::all()
         .thread_block()
@@ -175,6 +176,10 @@ pub(super) fn become_subject(cpu: u32, priority: i32) -> Result<()> {
     }
     pin(&Cpus::from_iter([cpu]))
 }
+
+/// How long to wait for a thread under test to start. A task with a higher priority may keep it from
+/// its CPU forever.
+pub(super) const START: Duration = Duration::from_secs(10);
 
 /// The id of a thread that becomes a thread under test; 0 before it starts.
 #[derive(Debug, Default)]

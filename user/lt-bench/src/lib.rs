@@ -6,16 +6,17 @@
 //! readings are far apart, something interrupted the loop:
 //!
 //! ```text
-//!   CPU under test   loop, SCHED_FIFO: now, now, now, ......., now, now       no system call, not even at a peak
+//!   CPU under test   loop, SCHED_FIFO: now, now, now, ......., now, now       no system call, see below
 //!                                                       | peak     ^
 //!                                                       v          | continue: the pause is not a sample
 //!   another CPU      watch: counters every 10 ms  --> counters, alerts, snapshot --> the least usual one is the cause
 //! ```
 //!
 //! From another CPU, the watching thread reads the kernel's counters for the CPU under test. The
-//! loop therefore has no reason to enter the kernel, and the counters around a peak cover some
-//! milliseconds, not all the time since the last peak. With `--arm` or `--snapshot`, the slices
-//! without them are the baseline for the slices with them.
+//! loop therefore has no reason to enter the kernel, not even at a peak, unless it is asked to
+//! (`--event syscall`), while a snapshot is taken, or if user space cannot read the clock. The
+//! counters around a peak cover some milliseconds, not all the time since the last peak. With
+//! `--arm` or `--snapshot`, the slices without them are the baseline for the slices with them.
 //!
 //! With `--in-kernel`, the module runs the loop, with interrupts off.
 //!

@@ -134,7 +134,8 @@ impl Tool {
 
 /// Returns the output of a command; `None` if a signal ended it.
 fn output(mut command: Command, signals: &Signals) -> Result<Option<String>> {
-    // Signals from the terminal do not reach the tool: at one, this process ends it with SIGTERM.
+    // Signals from the terminal do not reach the tool: at one, this process ends it with SIGINT. At
+    // SIGTERM, rtla would leave its tracer running, and the tracer's settings changed.
     command.process_group(0);
     command
         .stdin(Stdio::null())
@@ -152,7 +153,7 @@ fn output(mut command: Command, signals: &Signals) -> Result<Option<String>> {
                 // The last step of the reader is to wait for the process, so the pid is still that
                 // of the process. If the reader takes this step just now, the pid is unused: pids
                 // are not reused that soon.
-                let _ = kill(pid, Signal::SIGTERM);
+                let _ = kill(pid, Signal::SIGINT);
             }
         }
         let joined = reader.join().ok().context("its output cannot be read")?;

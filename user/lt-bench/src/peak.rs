@@ -32,7 +32,7 @@ pub(super) struct Peak {
     pub(super) waited: u64,
     /// The counters that moved, the least usual first.
     pub(super) moved: Vec<Moved>,
-    /// Alerts of the CPU or of the loop's thread during the peak.
+    /// Alerts of handlers on the CPU, and of the loop's thread, during the peak.
     pub(super) alerts: Vec<Alert>,
     /// The cause, in a sentence.
     pub(super) cause: String,
@@ -47,8 +47,8 @@ pub(super) struct Peak {
 /// Where the loop runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Where {
-    /// Whether the machine is a virtual machine.
-    pub(super) guest: bool,
+    /// Whether the machine is a virtual machine; `None` if it does not show that.
+    pub(super) guest: Option<bool>,
     /// Whether system management interrupts are among the counters.
     pub(super) smi: bool,
     /// Whether the loop runs in the kernel, with interrupts off.
@@ -113,26 +113,33 @@ pub(super) fn cause(
 fn routine(moved: &Moved, took: u64) -> bool {
     /// The longest that one of these events may take, ns: a hundred times as long as usual.
     const AT_MOST: u64 = 1_000_000;
-    const KINDS: [&str; 8] = [
+    const KINDS: [&str; 9] = [
         "interrupt LOC ",
         "interrupt RES ",
         "interrupt CAL ",
         "interrupt IWI ",
         "interrupt TLB ",
+        // arm64
+        "interrupt IPI",
         "softirq TIMER",
         "softirq SCHED",
         "softirq RCU",
     ];
-    let kind = KINDS.iter().any(|kind| moved.counter.starts_with(kind));
-    kind && moved.by.saturating_mul(AT_MOST) < took / 2
+    let counter = &moved.counter;
+    let is_known = KINDS.iter().any(|kind| counter.starts_with(kind));
+    // The tick of arm64 has the line of a device.
+    let is_tick = counter.ends_with("arch_timer)");
+    (is_known || is_tick) && moved.by.saturating_mul(AT_MOST) < took / 2
 }
 
 /// Returns the causes that no counter of the kernel shows.
 fn outside(at: Where) -> &'static str {
     match (at.guest, at.smi) {
-        (true, _) => "the host of this virtual machine",
-        (false, true) => "the hardware (the firmware's SMIs are counted, and there was none)",
-        (false, false) => "the firmware (SMI) or the hardware",
+        (Some(true), _) => "the host of this virtual machine",
+        (_, true) => "the hardware (the firmware's SMIs are counted, and there was none)",
+        (Some(false), false) => "the firmware (SMI) or the hardware",
+        // Only x86 shows whether it is one.
+        (None, false) => "the firmware, the hardware or, in a virtual machine, its host",
     }
 }
 
@@ -148,8 +155,9 @@ fn names(moved: &[&Moved]) -> String {
     }
 }
 
-/// Returns those of `alerts` that are of this CPU or this thread, and overlap the time from `begin` to `end`
-/// (CLOCK_MONOTONIC, ns).
+/// Returns the alerts that overlap the time from `begin` to `end` (CLOCK_MONOTONIC, ns), and are about this thread, or
+/// about a handler that started on this CPU in that time. Other delays take no time from the loop: a request or a sleep
+/// goes on while the loop runs, and a task or a preempted softirq that waits for the CPU waits for the loop.
 pub(super) fn during<'a>(
     alerts: impl Iterator<Item = &'a Alert>,
     cpu: u32,
@@ -157,12 +165,16 @@ pub(super) fn during<'a>(
     begin: u64,
     end: u64,
 ) -> Vec<Alert> {
-    /// An allowance for the error of comparing a time of the loop's clock with a time of the clock
-    /// of alerts, ns.
-    const SLACK: u64 = 20_000;
+    /// Trackers whose delays are time of a CPU.
+    const HANDLERS: [&str; 2] = ["irq", "softirq"];
+    // An allowance for the error of comparing a time of the loop's clock with a time of the clock of
+    // alerts. The two drift apart by less than a thousandth (Clock::monotonic).
+    let slack = 20_000 + end.saturating_sub(begin) / 1000;
     let there = |alert: &&Alert| {
-        let concerned = alert.cpu == u64::from(cpu) || alert.tid == u64::try_from(tid).unwrap_or(0);
-        concerned && alert.start() < end + SLACK && alert.time + SLACK > begin
+        let is_here = alert.cpu == u64::from(cpu) && alert.start() + slack >= begin;
+        let is_handler = HANDLERS.contains(&alert.tracker.as_str());
+        let concerned = is_here && is_handler || u64::try_from(tid) == Ok(alert.tid);
+        concerned && alert.start() < end + slack && alert.time + slack > begin
     };
     alerts.filter(there).cloned().collect()
 }
@@ -181,12 +193,12 @@ mod tests {
     }
 
     const METAL: Where = Where {
-        guest: false,
+        guest: Some(false),
         smi: false,
         inside: false,
     };
     const GUEST: Where = Where {
-        guest: true,
+        guest: Some(true),
         smi: false,
         inside: false,
     };
@@ -228,6 +240,11 @@ mod tests {
             "no counter moved: the host of this virtual machine"
         );
         assert!(cause(100, 0, 10, &[], &[], METAL).contains("firmware (SMI) or the hardware"));
+        let unknown = Where {
+            guest: None,
+            ..METAL
+        };
+        assert!(cause(100, 0, 10, &[], &[], unknown).ends_with("its host"));
         let smi = Where { smi: true, ..METAL };
         assert!(cause(100, 0, 10, &[], &[], smi).contains("there was none"));
         assert!(cause(100, 0, 0, &[], &[], METAL).starts_with("unknown"));
@@ -246,6 +263,14 @@ mod tests {
             cause(136_000_000, 0, 140_000_000, &ticks, &[], GUEST),
             "interrupt LOC (timer) +3 cannot have taken 136.0ms: probably the host of this virtual machine"
         );
+        for line in [
+            "11 (GICv3 30 Level arch_timer)",
+            "IPI1 (Function call interrupts)",
+        ] {
+            let arm = [moved(&format!("interrupt {line}"), 3, true)];
+            let said = cause(136_000_000, 0, 140_000_000, &arm, &[], GUEST);
+            assert!(said.contains("cannot have taken"), "{said}");
+        }
         let said = cause(2_000_000, 0, 10_000_000, &ticks, &[], GUEST);
         assert_eq!(said, "interrupt LOC (timer) +3");
         // A device's handler may be that slow; other evidence comes first.
@@ -289,5 +314,15 @@ mod tests {
         assert_eq!(at(1, 5, 900_000, 100), 0, "before");
         assert_eq!(at(1, 5, 2_500_000, 100), 0, "after");
         assert_eq!(at(1, 5, 2_500_000, 1_000_000), 1, "it began before the end");
+        let waits = Alert {
+            tracker: "runqueue".into(),
+            ..alert(1, 5, 1_500_000, 1_000_000)
+        };
+        assert!(during([waits].iter(), 1, 77, 1_000_000, 2_000_000).is_empty());
+        assert_eq!(at(1, 5, 1_500_000, 900_000), 0, "preempted by the loop");
+        // The clocks have drifted apart over a second.
+        let handler = alert(1, 5, 900_000_000, 800_000_000);
+        let found = during([handler].iter(), 1, 77, 100_500_000, 1_100_500_000);
+        assert_eq!(found.len(), 1);
     }
 }

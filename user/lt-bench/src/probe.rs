@@ -10,7 +10,7 @@ use lt_readiness::Root;
 use super::clock::Clock;
 use crate::measure::Counts;
 
-/// `IA32_SMI_COUNT`, on Intel's processors since Nehalem.
+/// `MSR_SMI_COUNT`, on Intel's processors since Nehalem.
 const MSR_SMI_COUNT: u64 = 0x34;
 
 /// A reading of the counters, with the times of its start and end.
@@ -28,7 +28,7 @@ pub(super) struct Subject {
     pub(super) tid: i32,
 }
 
-/// Reads the counters of all subjects at once: the files have a column for each CPU.
+/// Reads the counters of all subjects at once: the files that are not of a thread cover all CPUs.
 pub(super) fn read(clock: &Clock, subjects: &[Subject]) -> Vec<Reading> {
     let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let begin = clock.now();

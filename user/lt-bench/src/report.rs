@@ -42,12 +42,13 @@ pub(super) struct Series {
 pub(super) struct Machine {
     host: String,
     kernel: String,
-    /// Whether it is a virtual machine, whose host may cause the longest sample.
-    pub(super) guest: bool,
+    /// Whether it is a virtual machine, whose host may cause the longest sample; null if it does
+    /// not show that.
+    pub(super) guest: Option<bool>,
 }
 
 impl Machine {
-    pub(super) fn here(guest: bool) -> Self {
+    pub(super) fn here(guest: Option<bool>) -> Self {
         let uname = nix::sys::utsname::uname();
         let of = |text: Option<&std::ffi::OsStr>| {
             text.map_or(String::new(), |t| t.to_string_lossy().into_owned())

@@ -18,7 +18,7 @@ use super::Explain;
 use super::args::LoopArgs;
 use super::arm::{self, Armed};
 use super::clock::Clock;
-use super::hold::{Held, Subject, Wish};
+use super::hold::{Held, START, Subject, Wish};
 use super::inside;
 use super::peak::Where;
 use super::phase::{ARMED, BASELINE, PLAIN, Phase};
@@ -31,9 +31,6 @@ use super::{args::EventKind, show};
 
 /// How long a CPU that is not isolated is left to other tasks after a slice.
 const REST: Duration = Duration::from_millis(50);
-/// How long to wait for a thread to start. A task with a higher priority may keep it from its CPU
-/// forever.
-const START: Duration = Duration::from_secs(10);
 
 pub(super) fn run(root: &ProcRoot, args: &LoopArgs, explain: Explain) -> Result<Outcome> {
     if args.in_kernel && !args.yes {
@@ -71,7 +68,7 @@ pub(super) fn run(root: &ProcRoot, args: &LoopArgs, explain: Explain) -> Result<
     }
     let machine = Root::new("/");
     let at = Where {
-        guest: machine.cpu_flag("hypervisor").unwrap_or(false),
+        guest: machine.cpu_flag("hypervisor").ok(),
         smi: place
             .cpus
             .first()

@@ -124,7 +124,7 @@ fn markers(report: &Report<'_>) -> Result<()> {
         false => "data was lost, see below".to_string(),
     };
     out::line(&format!("complete: {complete}"))?;
-    if report.machine.guest {
+    if report.machine.guest == Some(true) {
         out::line("This is a virtual machine: the longest loops may be its host's.")?;
     }
     let fine = format!("no loop took {} or longer", Nanos(report.threshold));

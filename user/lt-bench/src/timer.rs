@@ -23,7 +23,7 @@ use super::alerts::Tail;
 use super::args::TimerArgs;
 use super::arm::{self, Armed, Lost, Wanted};
 use super::cycle::{self, Found, Late, Monotonic, Plan};
-use super::hold::{self, Held, Wish};
+use super::hold::{self, Held, START, Subject, Wish};
 use super::others::{self, Tool, Turn};
 use super::phase::PLAIN;
 use super::place::Place;
@@ -127,7 +127,7 @@ pub(super) fn run(root: &ProcRoot, args: &TimerArgs) -> Result<Outcome> {
     };
     bench.measure(&armed, &mut tools)?;
     let lost = armed.lost(0)?;
-    let guest = machine.cpu_flag("hypervisor").unwrap_or(false);
+    let guest = machine.cpu_flag("hypervisor").ok();
     let theirs: Vec<Curve> = tools.into_iter().flat_map(|tool| tool.curves).collect();
     let report = bench.report(&held, guest, lost, &theirs);
     let mut curves: Vec<Curve> = report.series.iter().map(Series::curve).collect();
@@ -248,12 +248,18 @@ impl Bench<'_> {
     fn turn(&mut self, plan: &Plan, stop: &AtomicBool) -> Result<()> {
         let priority = self.args.priority;
         let cpus: Vec<u32> = self.cpus.iter().map(|of| of.cpu).collect();
+        // With a flag for each: whether it has got its CPU.
+        let subjects: Vec<(Subject, AtomicBool)> =
+            cpus.iter().map(|_| Default::default()).collect();
+        let begin = Instant::now();
         let results: Vec<Result<(i32, Found)>> = std::thread::scope(|scope| {
             let threads: Vec<_> = cpus
                 .into_iter()
-                .map(|cpu| {
+                .zip(&subjects)
+                .map(|(cpu, (subject, has_started))| {
                     scope.spawn(move || {
-                        hold::become_subject(cpu, priority)?;
+                        subject.start(cpu, priority)?;
+                        has_started.store(true, Ordering::Relaxed);
                         let tid = nix::unistd::gettid().as_raw();
                         Ok((tid, cycle::cycle(&Monotonic, plan, stop)))
                     })
@@ -265,10 +271,29 @@ impl Bench<'_> {
                 match self.signals.wait(None, Some(Instant::now() + LOOK)) {
                     Ok(Wake::Timeout | Wake::Ready) => {}
                     Ok(Wake::Signal) => stop.store(true, Ordering::Relaxed),
-                    Err(error) => {
-                        watched = Err(error);
-                        stop.store(true, Ordering::Relaxed);
-                    }
+                    Err(error) => watched = Err(error),
+                }
+                let all = threads.iter().zip(&subjects);
+                let waiting: Vec<&Subject> = all
+                    .filter(|(thread, (_, has_started))| {
+                        !thread.is_finished() && !has_started.load(Ordering::Relaxed)
+                    })
+                    .map(|(_, (subject, _))| subject)
+                    .collect();
+                if !waiting.is_empty() && begin.elapsed() > START && watched.is_ok() {
+                    // Printed now: on PREEMPT_RT, a real-time task that never leaves its CPU also
+                    // holds off RCU, for which the removal of the instance waits.
+                    note("ending; on PREEMPT_RT, this waits until the other task leaves the CPU");
+                    watched = Err(anyhow!(
+                        "a cycle does not get its CPU ({}): does a task with a higher priority have it?",
+                        self.place.cpus
+                    ));
+                }
+                if watched.is_err() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                if stop.load(Ordering::Relaxed) {
+                    waiting.iter().for_each(|subject| subject.rescue());
                 }
             }
             let joined = threads.into_iter().map(|thread| {
@@ -301,7 +326,7 @@ impl Bench<'_> {
     fn report<'h>(
         &self,
         held: &'h Held,
-        guest: bool,
+        guest: Option<bool>,
         mut lost: Lost,
         theirs: &[Curve],
     ) -> Report<'h> {
@@ -409,7 +434,7 @@ impl Report<'_> {
             }
         }
         out::line("")?;
-        if self.machine.guest {
+        if self.machine.guest == Some(true) {
             out::line("This is a virtual machine: its host may have caused the longest delays.")?;
         }
         let fine = format!("no cycle was late by {} or more", Nanos(self.threshold));

@@ -172,9 +172,15 @@ impl Captures {
 
     /// Size of all captures in bytes, including those that are not complete yet, but have a number.
     pub fn size(&self) -> Result<u64> {
+        Ok(total(&self.complete()?) + total(&self.reserved()?))
+    }
+
+    /// The complete captures, the oldest first. A numbered directory that is none, such as a trace of `--events-for` or
+    /// a directory of the user, counts for no limit and is never removed.
+    fn complete(&self) -> Result<Vec<(u64, PathBuf)>> {
         let mut captures = numbered(&self.directory)?;
-        captures.extend(self.reserved()?);
-        Ok(captures.iter().map(|(_, path)| size_of(path)).sum())
+        captures.retain(|(_, path)| path.join("alert.json").is_file());
+        Ok(captures)
     }
 
     /// The partial captures that have a number.
@@ -189,13 +195,47 @@ impl Captures {
         Ok(partial.collect())
     }
 
-    /// Removes the oldest capture and returns its path; `None` if there are no captures.
-    pub fn remove_oldest(&self) -> Result<Option<PathBuf>> {
-        let Some((_, path)) = numbered(&self.directory)?.into_iter().next() else {
-            return Ok(None);
+    /// Keeps the size of all captures within `budget`: with `rotate`, removes the oldest complete ones, and passes the
+    /// path of each to `removed`. Returns false, and removes nothing, if that would not be enough. The caller must hold
+    /// the lock of [`Captures::alone`], and have given the new capture its number, so that the number of a removed
+    /// capture is not used again.
+    pub fn make_room(
+        &self,
+        budget: u64,
+        rotate: bool,
+        mut removed: impl FnMut(&Path),
+    ) -> Result<bool> {
+        let mut all = self.size()?;
+        let least = match rotate {
+            true => total(&self.reserved()?),
+            false => all,
         };
-        fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
-        Ok(Some(path))
+        if least > budget {
+            return Ok(false);
+        }
+        for (_, path) in self.complete()? {
+            if all <= budget {
+                break;
+            }
+            let freed = size_of(&path);
+            fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
+            all = all.saturating_sub(freed);
+            removed(&path);
+        }
+        Ok(true)
+    }
+
+    /// Removes all captures except the `keep` newest, and returns their paths. The caller must hold the lock of
+    /// [`Captures::alone`].
+    pub fn remove_excess(&self, keep: usize) -> Result<Vec<PathBuf>> {
+        let all = self.complete()?;
+        let excess = all.len().saturating_sub(keep);
+        let mut removed = Vec::new();
+        for (_, path) in all.into_iter().take(excess) {
+            fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
+            removed.push(path);
+        }
+        Ok(removed)
     }
 
     /// Removes the captures that were saved more than `age` ago, and returns their paths. The age of a capture of this
@@ -208,7 +248,7 @@ impl Captures {
     fn remove_older_at(&self, age: Duration, now: &Taken) -> Result<Vec<PathBuf>> {
         let today = UNIX_EPOCH + Duration::from_secs(now.taken);
         let mut removed = Vec::new();
-        for (_, path) in numbered(&self.directory)? {
+        for (_, path) in self.complete()? {
             let meta = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
             // A modification time in the future comes from a wrong clock, and gives no age: without a known time since
             // boot, the capture is kept.
@@ -239,7 +279,7 @@ fn taken(capture: &Path) -> Option<Taken> {
     serde_json::from_str(&fs::read_to_string(capture.join("alert.json")).ok()?).ok()
 }
 
-/// Returns the captures in a directory, the oldest first.
+/// Returns the numbered entries of a directory, the oldest first.
 pub fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let place = || directory.display().to_string();
     let mut list = Vec::new();
@@ -258,10 +298,13 @@ pub fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
 /// Prefix of an unfinished capture: `.partial-PID`, and `.partial-PID-NUMBER` once it has a number.
 const PARTIAL: &str = ".partial-";
 
+/// Whether the process that made this unfinished capture no longer runs. This process has not made any yet: its PID is
+/// that of an earlier recorder, of another boot or container.
 fn owner_is_gone(name: &str) -> bool {
     let owner = name.strip_prefix(PARTIAL).unwrap_or("");
     let pid = owner.split('-').next().unwrap_or("");
-    !Path::new("/proc").join(pid).exists() || pid.is_empty()
+    let is_ours = pid.parse() == Ok(std::process::id());
+    !Path::new("/proc").join(pid).exists() || pid.is_empty() || is_ours
 }
 
 /// Opens the file that serves as the lock: a directory cannot be locked on NFS.
@@ -306,6 +349,11 @@ impl Drop for Partial {
     }
 }
 
+/// Size of all files of these captures, in bytes.
+fn total(captures: &[(u64, PathBuf)]) -> u64 {
+    captures.iter().map(|(_, path)| size_of(path)).sum()
+}
+
 /// Size of all files below `path`, in bytes.
 pub fn size_of(path: &Path) -> u64 {
     let Ok(meta) = fs::symlink_metadata(path) else {
@@ -327,11 +375,15 @@ mod tests {
     #[test]
     fn captures_are_numbered_kept_whole_and_removed_oldest_first() {
         let dir = std::env::temp_dir().join(format!("lt-captures-{}", std::process::id()));
-        let gone = [".partial-4194399", ".partial-4194399-0007"].map(|name| dir.join(name));
+        let ours = format!(".partial-{}-0008", std::process::id());
+        let gone = [".partial-4194399", ".partial-4194399-0007", &ours].map(|name| dir.join(name));
         for partial in &gone {
             fs::create_dir_all(partial).unwrap();
         }
-        fs::create_dir_all(dir.join("notes")).unwrap();
+        for other in ["notes", "0000"] {
+            fs::create_dir_all(dir.join(other)).unwrap();
+            fs::write(dir.join(other).join("mine"), "123").unwrap();
+        }
         let captures = Captures::open(&dir).unwrap();
         assert!(gone.iter().all(|partial| !partial.exists()));
         assert_eq!(captures.next_number().unwrap(), 1);
@@ -343,11 +395,25 @@ mod tests {
         drop(captures.partial().unwrap());
         assert_eq!(captures.next_number().unwrap(), 10001);
         assert_eq!(captures.size().unwrap(), 20);
-        assert!(captures.remove_oldest().unwrap().unwrap().ends_with("0001"));
-        assert_eq!(numbered(&dir).unwrap().len(), 3);
+        let make_room = |budget, rotate| {
+            let mut removed = Vec::new();
+            let push = |path: &Path| removed.push(path.to_path_buf());
+            let made = captures.make_room(budget, rotate, push).unwrap();
+            (made, removed)
+        };
+        let mut new = captures.partial().unwrap();
+        new.write("alert.json", "1234567890").unwrap();
+        assert_eq!(captures.number(&mut new).unwrap(), 10001);
+        // A capture that does not fit even alone costs no other one.
+        assert_eq!(make_room(9, true), (false, vec![]));
+        assert_eq!(make_room(29, false), (false, vec![]));
+        assert_eq!(make_room(30, true), (true, vec![]));
+        assert_eq!(make_room(29, true), (true, vec![dir.join("0001")]));
+        drop(new);
+        assert_eq!(captures.complete().unwrap().len(), 3);
         let old = SystemTime::now() - Duration::from_secs(100);
         let future = SystemTime::now() + Duration::from_secs(100);
-        for (number, time) in [("0002", old), ("9999", future)] {
+        for (number, time) in [("0000", old), ("0002", old), ("9999", future)] {
             File::open(dir.join(number))
                 .unwrap()
                 .set_modified(time)
@@ -355,8 +421,47 @@ mod tests {
         }
         let removed = captures.remove_older(Duration::from_secs(50)).unwrap();
         assert_eq!(removed, [dir.join("0002")]);
-        assert_eq!(numbered(&dir).unwrap().len(), 2);
-        assert!(dir.join("notes").exists());
+        assert_eq!(captures.complete().unwrap().len(), 2);
+        assert!(dir.join("notes/mine").exists() && dir.join("0000/mine").exists());
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_capture_that_replaces_all_others_has_a_number_of_its_own() {
+        let dir = scratch("rotated");
+        let captures = Captures::open(&dir.join("captures")).unwrap();
+        for number in [1, 2] {
+            let mut partial = captures.partial().unwrap();
+            partial.write("alert.json", "12345").unwrap();
+            assert_eq!(captures.number(&mut partial).unwrap(), number);
+            assert!(captures.make_room(5, true, |_| ()).unwrap());
+            captures.keep(partial, number).unwrap();
+        }
+        assert_eq!(captures.complete().unwrap().len(), 1);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn only_captures_count_among_those_to_keep() {
+        let dir = scratch("kept");
+        let captures = Captures::open(&dir.join("captures")).unwrap();
+        let path = |number: &str| captures.path().join(number);
+        for number in [1, 2, 9999, 10000] {
+            let partial = captures.partial().unwrap();
+            partial.write("alert.json", "12345").unwrap();
+            captures.keep(partial, number).unwrap();
+        }
+        // A trace of --events-for has no alert, and a partial capture has no number of its own yet.
+        fs::create_dir_all(path("20000").join("trace")).unwrap();
+        let partial = captures.partial().unwrap();
+        assert!(captures.remove_excess(4).unwrap().is_empty());
+        let removed = captures.remove_excess(2).unwrap();
+        assert_eq!(removed, [path("0001"), path("0002")]);
+        let left = captures.complete().unwrap();
+        let left: Vec<u64> = left.into_iter().map(|(number, _)| number).collect();
+        assert_eq!(left, [9999, 10000]);
+        assert!(path("20000/trace").exists() && partial.path.exists());
+        drop(partial);
         fs::remove_dir_all(&dir).unwrap();
     }
 

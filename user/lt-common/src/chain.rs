@@ -28,8 +28,13 @@ pub fn verdict(alert: &Alert) -> Option<String> {
         Some((took, reads)) if took > longest.took => (took, reads),
         _ => (longest.took, longest.meanwhile(&action(alert))),
     };
+    let part = if took.saturating_mul(2) > alert.delay {
+        "most"
+    } else {
+        "the longest part"
+    };
     let verdict = format!(
-        "most of {of} ({}, {} %) passed {}",
+        "{part} of {of} ({}, {} %) passed {}",
         Nanos(took),
         percent(took, alert.delay),
         out::printable(&meanwhile)
@@ -190,6 +195,17 @@ mod tests {
             "most of the delay (3.00ms, 99 %) passed in the handler of interrupt 29 (lt_cause), CPU 1"
         );
         assert!(!alert.subject().contains("path="), "{}", alert.subject());
+    }
+
+    #[test]
+    fn the_longest_step_is_not_said_to_be_most_of_the_delay_if_it_is_not() {
+        let alert = alert(
+            "irq:29@1+0 raise:HI@1+1200000 softirq:HI@1+900000 waking:213@1+900000 switch:213(lt_target)/120@1+17490",
+        );
+        assert_eq!(
+            verdict(&alert).unwrap(),
+            "the longest part of the delay (1.20ms, 39 %) passed in the handler of interrupt 29 (lt_cause), CPU 1"
+        );
     }
 
     #[test]

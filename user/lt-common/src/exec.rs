@@ -23,6 +23,12 @@ impl Exec {
         Self(command)
     }
 
+    /// Prepares to run modprobe, also for a root whose PATH lacks its directory: `su` keeps the PATH of the user.
+    pub fn modprobe<'a>(args: impl IntoIterator<Item = &'a str>) -> Self {
+        let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".to_string());
+        Self::new("modprobe", args).env("PATH", format!("{path}:/usr/sbin:/sbin"))
+    }
+
     /// Sets `key` in the environment of the command.
     pub fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
         self.0.env(key, value);

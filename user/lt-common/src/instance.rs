@@ -23,10 +23,10 @@ pub fn load_module(root: &ProcRoot) -> Result<()> {
     if root.is_loaded() {
         return Ok(());
     }
-    if !module::is_root() || !module::is_installed() {
+    if !module::is_root() || !module::is_installed("latency_tracker") {
         return Err(ProcError::NotLoaded(root.path().into()).into());
     }
-    let loaded = Exec::new("modprobe", ["latency_tracker"]).output();
+    let loaded = Exec::modprobe(["latency_tracker"]).output();
     loaded.context("the latency_tracker module is not loaded and could not be")?;
     if !root.is_loaded() {
         bail!(

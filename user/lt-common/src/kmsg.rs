@@ -64,6 +64,8 @@ fn unescape(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let Some((byte, tail)) = rest.split_first() {
         let digits = tail.strip_prefix(b"x").and_then(|t| t.get(..2));
+        // `from_str_radix` accepts a sign.
+        let digits = digits.filter(|d| d.iter().all(u8::is_ascii_hexdigit));
         let digits = digits.and_then(|d| std::str::from_utf8(d).ok());
         let escaped = digits.and_then(|d| u8::from_str_radix(d, 16).ok());
         match escaped {
@@ -124,6 +126,7 @@ mod tests {
         assert_eq!(ours(logged).unwrap(), r#"expected \xHH: "a?\""#);
         assert_eq!(unescape(r"a\x5"), r"a\x5");
         assert_eq!(unescape(r"\xzz\"), r"\xzz\");
+        assert_eq!(unescape(r"\x+5"), r"\x+5");
         assert_eq!(unescape(r"caf\xc3\xa9"), "café");
     }
 }

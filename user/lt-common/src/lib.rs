@@ -5,6 +5,7 @@
 
 pub mod capture;
 pub mod chain;
+pub mod disk;
 pub mod exec;
 pub mod group;
 pub mod instance;

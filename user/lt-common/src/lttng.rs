@@ -136,6 +136,15 @@ pub fn destroy(session: &str) -> Result<()> {
     lttng(["destroy", session]).output().map(drop)
 }
 
+/// Destroys the session of a value that is dropped. Reports a session that is left behind.
+fn end(session: &str) {
+    if let Err(error) = destroy(session)
+        && !matches!(state(session), Ok(State::Gone))
+    {
+        note(&format!("session {session} is left behind: {error:#}"));
+    }
+}
+
 /// The names of all elements called `element` in output of `lttng --mi xml`.
 fn names_of(element: &str, xml: &str) -> Result<Vec<String>> {
     let document = roxmltree::Document::parse(xml).context("the output of lttng is not XML")?;
@@ -155,6 +164,16 @@ pub struct Buffers {
     pub subbuf_size: u64,
     /// Number of sub-buffers, a power of two.
     pub num_subbuf: u64,
+}
+
+impl Default for Buffers {
+    /// The buffers of a flight recorder.
+    fn default() -> Self {
+        Self {
+            subbuf_size: 1 << 20,
+            num_subbuf: 4,
+        }
+    }
 }
 
 /// A trace format. LTTng 2.15 and later offer the choice, and write CTF 2 by default.
@@ -293,11 +312,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if self.name.is_empty() {
-            return;
-        }
-        if let Err(error) = destroy(&self.name) {
-            note(&format!("session {} is left behind: {error:#}", self.name));
+        if !self.name.is_empty() {
+            end(&self.name);
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The kernel module seen from user space: whether it is installed, and how to load it.
+//! Kernel modules seen from user space: whether ours is installed, how to load it, and which others are built in.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,24 +10,35 @@ use crate::user::{group_name, join};
 
 pub use crate::user::is_root;
 
-/// Whether `modprobe latency_tracker` finds the module for the running kernel. Needs no privilege.
-pub fn is_installed() -> bool {
+/// Whether modprobe finds this module for the running kernel. Needs no privilege.
+pub fn is_installed(module: &str) -> bool {
+    is_listed("modules.dep", module)
+}
+
+/// Whether the running kernel contains this module. Needs no privilege.
+pub fn is_built_in(module: &str) -> bool {
+    is_listed("modules.builtin", module)
+}
+
+/// Whether this list of the running kernel's modules contains a module.
+fn is_listed(list: &str, module: &str) -> bool {
     let Ok(release) = nix::sys::utsname::uname() else {
         return false;
     };
     let release = release.release().to_string_lossy();
     ["/lib/modules", "/usr/lib/modules"].iter().any(|root| {
-        let list = fs::read_to_string(format!("{root}/{release}/modules.dep"));
-        list.is_ok_and(|list| lists(&list))
+        let list = fs::read_to_string(format!("{root}/{release}/{list}"));
+        list.is_ok_and(|list| lists(&list, module))
     })
 }
 
-/// Whether a `modules.dep` lists the module, compressed or not.
-fn lists(modules_dep: &str) -> bool {
-    modules_dep.lines().any(|line| {
+/// Whether a `modules.dep` or `modules.builtin` lists the module, compressed or not. Its file may have - instead of _.
+fn lists(list: &str, module: &str) -> bool {
+    list.lines().any(|line| {
         let path = line.split(':').next().unwrap_or_default();
         let file = path.rsplit('/').next().unwrap_or_default();
-        file.split(".ko").next() == Some("latency_tracker") && file.contains(".ko")
+        let name = file.split_once(".ko").map(|(name, _)| name);
+        name.is_some_and(|name| name.replace('-', "_") == module)
     })
 }
 
@@ -39,7 +50,7 @@ pub fn is_going() -> bool {
 
 /// Returns the remedy if the module is not loaded.
 pub fn how_to_load() -> &'static str {
-    match (is_installed(), is_root()) {
+    match (is_installed("latency_tracker"), is_root()) {
         (true, true) => "it is installed: load it with `modprobe latency_tracker`",
         (true, false) => "it is installed: as root, `modprobe latency_tracker` loads it",
         (false, _) => {
@@ -75,10 +86,15 @@ mod tests {
 
     #[test]
     fn the_list_of_modules_tells_whether_it_is_there() {
-        assert!(lists("kernel/a.ko: x\nupdates/latency_tracker.ko:\n"));
-        assert!(lists("extra/latency_tracker.ko.xz: kernel/b.ko\n"));
-        assert!(!lists("updates/other.ko: updates/latency_tracker.ko\n"));
-        assert!(!lists("kernel/latency_tracker_x.ko:\n"));
-        assert!(!lists(""));
+        let has = |list| lists(list, "latency_tracker");
+        assert!(has("kernel/a.ko: x\nupdates/latency_tracker.ko:\n"));
+        assert!(has("extra/latency_tracker.ko.xz: kernel/b.ko\n"));
+        assert!(lists("updates/dkms/lttng-tracer.ko.xz:\n", "lttng_tracer"));
+        assert!(!has("updates/other.ko: updates/latency_tracker.ko\n"));
+        assert!(!has("kernel/latency_tracker_x.ko:\n"));
+        assert!(!has(""));
+        let built_in = "kernel/fs/ext4/ext4.ko\nkernel/drivers/md/dm-mod.ko\n";
+        assert!(lists(built_in, "ext4") && lists(built_in, "dm_mod"));
+        assert!(!lists(built_in, "ext"));
     }
 }

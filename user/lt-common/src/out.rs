@@ -186,14 +186,16 @@ pub fn share(time: u64, whole: u64, what: &str) -> String {
 /// Number of lost starts, with the reasons: `1,234 (pool full)`, `5 (2 pool full, 3 key crowded)`.
 pub fn lost(stats: &Stats) -> String {
     let lost = thousands(stats.lost());
-    match (stats.count("full"), stats.count("crowded")) {
-        (_, 0) => format!("{lost} (pool full)"),
-        (0, _) => format!("{lost} (key crowded)"),
-        (full, crowded) => format!(
-            "{lost} ({} pool full, {} key crowded)",
-            thousands(full),
-            thousands(crowded)
-        ),
+    let mut reasons = stats.losses().to_vec();
+    reasons.retain(|(count, _)| *count > 0);
+    match reasons[..] {
+        [] => format!("{lost} (pool full)"),
+        [(_, reason)] => format!("{lost} ({reason})"),
+        _ => {
+            let each = reasons.iter();
+            let each = each.map(|(count, reason)| format!("{} {reason}", thousands(*count)));
+            format!("{lost} ({})", each.collect::<Vec<_>>().join(", "))
+        }
     }
 }
 
@@ -284,6 +286,13 @@ mod tests {
         assert_eq!(
             lost("full 1000\ncrowded 2000"),
             "3,000 (1,000 pool full, 2,000 key crowded)"
+        );
+        // The pool is not to blame for what fprobe or the number of softirqs loses.
+        assert_eq!(lost("full 0\nmissed 1234"), "1,234 (missed by fprobe)");
+        assert_eq!(lost("full 0\nunserved 5"), "5 (too many softirqs)");
+        assert_eq!(
+            lost("full 2\ncrowded 0\nmissed 8"),
+            "10 (2 pool full, 8 missed by fprobe)"
         );
     }
 

@@ -42,6 +42,8 @@ pub enum Item<'a> {
 pub struct Reader {
     traces: Vec<Trace>,
     feeds: Vec<Feed>,
+    /// Whether a file starts after the first packet of its recording, with a counter of discarded events that is not 0.
+    continues: bool,
     /// Number of threads to start, and the threads.
     threads: usize,
     ahead: Option<Ahead>,

@@ -97,6 +97,8 @@ pub(crate) struct Stream {
     packet_context: Option<NodeId>,
     /// The open file, with its index among the parts.
     open: Option<(usize, File)>,
+    /// Whether it stays open between two batches.
+    stays_open: bool,
     /// Start of the next packet.
     at: (usize, u64),
     pub(crate) packet: Packet,
@@ -106,6 +108,8 @@ pub(crate) struct Stream {
     ready: bool,
     /// The previous packet.
     before: Option<Packet>,
+    /// The counter of discarded events before the first packet, if another trace has it.
+    earlier: Option<u64>,
     /// The counter of discarded events in the packet before the previous one.
     discarded: Option<u64>,
     /// Whether a packet has been opened, and the losses at its end have not been computed yet.
@@ -151,11 +155,13 @@ impl Stream {
             offset: clock.map_or(Some(0), Clock::offset),
             packet_context: stream.and_then(|s| s.packet_context),
             open: None,
+            stays_open: true,
             at: (0, 0),
             packet: Packet::default(),
             latest: u64::MAX,
             ready: false,
             before: None,
+            earlier: None,
             discarded: None,
             has_packet: false,
             lost: Vec::new(),
@@ -179,9 +185,10 @@ impl Stream {
         }
     }
 
-    /// Limits the size of the window: with many streams, windows are smaller.
-    pub(crate) fn limit_window(&mut self, size: usize) {
-        self.size = size;
+    /// Limits the size of the window, and whether the file stays open between two batches: with many streams, windows
+    /// are smaller, and not all files can be open.
+    pub(crate) fn limit(&mut self, window: usize, stays_open: bool) {
+        (self.size, self.stays_open) = (window, stays_open);
     }
 
     /// Starts reading events from this window.
@@ -323,6 +330,8 @@ impl Stream {
         stream.any = true;
         stream.size = PAGE as usize;
         let there = stream.open_packet(schema)?;
+        // All files of a trace are probed before they are read.
+        stream.open = None;
         Ok(there.then_some(stream))
     }
 }

@@ -2,7 +2,8 @@
 
 //! The captures of `record` as exemplars: for each bucket of an instance, the newest capture with
 //! an alert whose delay is in that bucket. A capture is read once: it is complete when it is renamed
-//! into place, and never changes after that.
+//! into place, and never changes after that. An exporter that may not read the captures reads the
+//! index instead, which `record` writes for it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -47,10 +48,20 @@ struct Delay {
     delay: u64,
 }
 
+/// A line of the index.
+#[derive(Debug, Deserialize)]
+struct Listed {
+    capture: u64,
+    #[serde(flatten)]
+    saved: Saved,
+}
+
 /// A directory of captures.
 #[derive(Debug)]
 pub(crate) struct Captures {
     directory: PathBuf,
+    /// Read if the directory may not be read.
+    index: Option<PathBuf>,
     /// The captures already read, by the name of their directory. The time of `alert.json` is part
     /// of the value, since a number may be reused once all captures have been removed. The capture
     /// is `None` if reading failed.
@@ -58,18 +69,29 @@ pub(crate) struct Captures {
 }
 
 impl Captures {
-    pub(crate) fn new(directory: PathBuf) -> Self {
+    pub(crate) fn new(directory: PathBuf, index: Option<PathBuf>) -> Self {
         Self {
             directory,
+            index,
             read: HashMap::new(),
         }
     }
 
-    /// Reads the new captures, and returns all exemplars.
+    /// Reads the new captures, or the index if they may not be read, and returns all exemplars.
     ///
     /// # Errors
-    /// When the directory cannot be read. A directory that does not exist has no captures.
+    /// When the directory cannot be read, or neither it nor the index. A directory or an index that
+    /// does not exist has no captures.
     pub(crate) fn exemplars(&mut self) -> io::Result<Exemplars> {
+        match (self.read_directory(), &self.index) {
+            (Err(error), Some(index)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                from_index(index)
+            }
+            (exemplars, _) => exemplars,
+        }
+    }
+
+    fn read_directory(&mut self) -> io::Result<Exemplars> {
         let mut names = Vec::new();
         match fs::read_dir(&self.directory) {
             Ok(entries) => {
@@ -98,17 +120,40 @@ impl Captures {
             let Some((_, Some(saved))) = self.read.get(&name) else {
                 continue;
             };
-            for alert in &saved.alerts {
-                let exemplar = Exemplar {
-                    capture: name.clone(),
-                    delay: alert.delay,
-                    taken: saved.taken,
-                };
-                exemplars.insert((saved.instance.clone(), bucket_of(alert.delay)), exemplar);
-            }
+            saved.add_to(&mut exemplars, &name);
         }
         Ok(exemplars)
     }
+}
+
+impl Saved {
+    /// Makes this capture, of this number, the exemplar of the buckets of its delays.
+    fn add_to(&self, exemplars: &mut Exemplars, number: &str) {
+        for alert in &self.alerts {
+            let exemplar = Exemplar {
+                capture: number.to_string(),
+                delay: alert.delay,
+                taken: self.taken,
+            };
+            exemplars.insert((self.instance.clone(), bucket_of(alert.delay)), exemplar);
+        }
+    }
+}
+
+/// Reads an index, which has the newest captures last. An invalid line is ignored, as an invalid
+/// capture is.
+fn from_index(path: &Path) -> io::Result<Exemplars> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        text => text?,
+    };
+    let mut exemplars = Exemplars::new();
+    for line in text.lines() {
+        if let Ok(Listed { capture, saved }) = serde_json::from_str(line) {
+            saved.add_to(&mut exemplars, &format!("{capture:04}"));
+        }
+    }
+    Ok(exemplars)
 }
 
 fn read(path: &Path) -> Option<Saved> {
@@ -122,14 +167,16 @@ fn read(path: &Path) -> Option<Saved> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
     fn the_newest_capture_with_such_a_delay_is_named() {
         let dir = tempfile::tempdir().unwrap();
-        let mut captures = Captures::new(dir.path().join("none"));
+        let mut captures = Captures::new(dir.path().join("none"), None);
         assert_eq!(captures.exemplars().unwrap(), Exemplars::new());
-        let mut captures = Captures::new(dir.path().to_path_buf());
+        let mut captures = Captures::new(dir.path().to_path_buf(), None);
         for (name, alerts) in [
             ("0009", r#"{"delay":1000},{"delay":5000}"#),
             ("10000", r#"{"delay":1023}"#),
@@ -157,5 +204,54 @@ mod tests {
             of(&captures.exemplars().unwrap(), 0),
             Some(("0009".to_string(), 1000))
         );
+    }
+
+    #[test]
+    fn the_index_names_the_newest_capture_with_such_a_delay() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = dir.path().join("index");
+        assert_eq!(from_index(&index).unwrap(), Exemplars::new());
+        let mut text = String::new();
+        for (number, alerts) in [
+            (9, r#"{"delay":1000},{"delay":5000}"#),
+            (10000, r#"{"delay":1023}"#),
+        ] {
+            text += &format!(r#"{{"capture":{number},"taken":17,"#);
+            text += &format!(r#""instance":"slow","alerts":[{alerts}]}}"#);
+            text += "\nnot a line of the index\n";
+        }
+        fs::write(&index, text).unwrap();
+        let found = from_index(&index).unwrap();
+        assert_eq!(found.len(), 2);
+        for (bucket, capture, delay) in [(0, "10000", 1023), (3, "0009", 5000)] {
+            let exemplar = Exemplar {
+                capture: capture.to_string(),
+                delay,
+                taken: 17,
+            };
+            assert_eq!(found.get(&("slow".to_string(), bucket)), Some(&exemplar));
+        }
+    }
+
+    #[test]
+    fn the_index_stands_in_for_captures_that_may_not_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = dir.path().join("index");
+        let line = r#"{"capture":7,"taken":1,"instance":"a","alerts":[{"delay":1}]}"#;
+        fs::write(&index, line).unwrap();
+        let private = dir.path().join("private");
+        fs::create_dir(&private).unwrap();
+        let of = |directory: &Path| {
+            let mut captures = Captures::new(directory.to_path_buf(), Some(index.clone()));
+            captures.exemplars().map(|exemplars| exemplars.len())
+        };
+        // Captures that can be read are exact.
+        assert_eq!(of(&private).unwrap(), 0);
+        assert!(of(&index).is_err(), "a file is no directory of captures");
+        fs::set_permissions(&private, fs::Permissions::from_mode(0o000)).unwrap();
+        // Modes do not restrict root.
+        let may_read = fs::read_dir(&private).is_ok();
+        assert_eq!(of(&private).unwrap(), usize::from(!may_read));
+        fs::set_permissions(&private, fs::Permissions::from_mode(0o700)).unwrap();
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //!  /proc/latency_tracker  ->  Exporter   counters, gauges and a histogram for each instance
-//!  captures of record     ->             exemplars
+//!  captures of record,    ->             exemplars
+//!  or their index
 //!                             .page()    OpenMetrics or the older text, by the client's Accept
 //!                             .push()    OTLP
 //!                             Server     GET /metrics, a few connections at a time, each for some seconds
@@ -47,12 +48,12 @@ pub struct Exporter {
 
 impl Exporter {
     /// Creates an exporter for the instances below `root`, which names at most `top` of them, with the captures in a
-    /// directory as exemplars.
+    /// directory as exemplars, or those in the index if the directory may not be read.
     #[must_use]
-    pub fn new(root: ProcRoot, top: usize, captures: PathBuf) -> Self {
+    pub fn new(root: ProcRoot, top: usize, captures: PathBuf, index: Option<PathBuf>) -> Self {
         Self {
             root,
-            state: Mutex::new((Top::new(top), Captures::new(captures))),
+            state: Mutex::new((Top::new(top), Captures::new(captures, index))),
             counts: None,
         }
     }
@@ -64,10 +65,10 @@ impl Exporter {
         self
     }
 
-    /// Checks whether the captures can be read. If they cannot, there are no exemplars.
+    /// Checks whether the captures or their index can be read. If not, there are no exemplars.
     ///
     /// # Errors
-    /// When the directory of captures cannot be read.
+    /// When neither can be read.
     pub fn captures(&self) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.1.exemplars().map(drop)

@@ -227,7 +227,8 @@ mod tests {
 
     fn page(root: &ProcRoot, format: Format) -> Result<String, ProcError> {
         let captures = PathBuf::from(root.path()).join("captures");
-        Exporter::new(root.clone(), 100, captures).page(format)
+        let exporter = Exporter::new(root.clone(), 100, captures, None);
+        exporter.page(format)
     }
 
     fn tree() -> tempfile::TempDir {

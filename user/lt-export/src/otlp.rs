@@ -265,8 +265,9 @@ fn fields(alert: &Alert) -> Vec<KeyValue> {
     let fields = fields.into_iter().map(|(key, value)| {
         let value = match value {
             serde_json::Value::String(text) => Value::StringValue(text),
-            other => match other.as_u64() {
-                Some(n) => Value::IntValue(signed(n)),
+            other => match other.as_i64() {
+                Some(n) => Value::IntValue(n),
+                // Also a number that an integer value cannot hold, whose digits are kept.
                 None => Value::StringValue(other.to_string()),
             },
         };

@@ -108,8 +108,8 @@ struct Message {
 struct Queue {
     waiting: VecDeque<Message>,
     bytes: usize,
-    /// Set while the thread sends a message.
-    sending: bool,
+    /// The signal of the message that the thread sends, and the number of its items not counted yet.
+    sending: Option<(Signal, u64)>,
     /// Set once the thread must not try again.
     ends: bool,
 }
@@ -200,11 +200,11 @@ impl Outbox {
     }
 
     /// Waits until all messages are sent, for at most this time, and ends the thread. The remaining
-    /// messages are dropped, and counted.
+    /// messages are dropped, and counted, as is one that the collector has not accepted by then.
     pub fn finish(self, time: Duration) {
         let end = Instant::now() + time;
         let mut queue = self.shared.lock();
-        while queue.sending || !queue.waiting.is_empty() {
+        while queue.sending.is_some() || !queue.waiting.is_empty() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
@@ -214,9 +214,11 @@ impl Outbox {
         }
         queue.ends = true;
         queue.bytes = 0;
-        for message in queue.waiting.drain(..) {
-            let counts = &self.shared.counts;
-            counts.add_dropped(message.signal, message.items);
+        let sending = queue.sending.take();
+        let waiting = queue.waiting.drain(..);
+        let waiting = waiting.map(|message| (message.signal, message.items));
+        for (signal, items) in sending.into_iter().chain(waiting) {
+            self.shared.counts.add_dropped(signal, items);
         }
         self.shared.changed.notify_all();
     }
@@ -243,13 +245,13 @@ impl Shared {
     fn next(&self) -> Option<Message> {
         let mut queue = self.lock();
         loop {
-            queue.sending = false;
+            queue.sending = None;
             if queue.ends {
                 return None;
             }
             if let Some(message) = queue.waiting.pop_front() {
                 queue.bytes -= message.body.len();
-                queue.sending = true;
+                queue.sending = Some((message.signal, message.items));
                 return Some(message);
             }
             self.changed.notify_all();
@@ -267,6 +269,15 @@ impl Shared {
             .changed
             .wait_timeout_while(queue, time, |queue| !queue.ends);
         !waited.unwrap_or_else(PoisonError::into_inner).0.ends
+    }
+
+    /// Counts the items of the message being sent, unless [`Outbox::finish`] has done so.
+    fn count(&self, signal: Signal, sent: u64, dropped: u64) {
+        if let Some((_, items)) = &mut self.lock().sending {
+            *items = 0;
+            self.counts.add_sent(signal, sent);
+            self.counts.add_dropped(signal, dropped);
+        }
     }
 
     fn run(&self) {
@@ -289,9 +300,7 @@ impl Shared {
                 match self.post(&url, &message) {
                     Outcome::Sent(rejected, why) => {
                         let rejected = rejected.min(message.items);
-                        self.counts
-                            .add_sent(message.signal, message.items - rejected);
-                        self.counts.add_dropped(message.signal, rejected);
+                        self.count(message.signal, message.items - rejected, rejected);
                         if let Some((since, dropped)) = away.take() {
                             let dropped = self.dropped() - dropped;
                             let seconds = since.elapsed().as_secs();
@@ -307,7 +316,7 @@ impl Shared {
                         break;
                     }
                     Outcome::Refused(why) => {
-                        self.counts.add_dropped(message.signal, message.items);
+                        self.count(message.signal, 0, message.items);
                         say(format!("{why}; dropped"));
                         break;
                     }
@@ -317,7 +326,6 @@ impl Shared {
                         if !self
                             .sleep(asked.map_or_else(|| jitter(pause), |asked| asked.min(LATEST)))
                         {
-                            self.counts.add_dropped(message.signal, message.items);
                             break;
                         }
                         pause = (pause * 2).min(LATER);

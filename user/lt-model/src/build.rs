@@ -54,6 +54,7 @@ use self::requests::Requests;
 use self::tasks::Tasks;
 use crate::context::{Context, Disk, Vector, is_for_softirqs};
 use crate::event::{Event, Priority, What};
+use crate::files::{Calls, FileEvent, FileName, Files};
 use crate::ids::ThreadId;
 use crate::limits::{Function, Signs};
 use crate::locks::Handovers;
@@ -132,6 +133,9 @@ pub struct Builder {
     /// The largest size that exceeded the limit, bytes. It may have fallen since, where events are missing.
     most: usize,
     requests: Requests,
+    files: Files,
+    /// The calls whose file is known.
+    calls: Calls,
     signs: Signs,
     handovers: Handovers,
     /// Functions that identify limits, by address.
@@ -241,11 +245,15 @@ impl Builder {
         self.tasks.keep_waits();
         self.cpus.keep_nothing();
         self.signs.clear();
+        self.files = Files::default();
+        self.calls.clear();
     }
 
-    /// Limits the size of the kept data, in bytes; [`Builder::kept`] shows what was left out.
+    /// Limits the size of the kept data, in bytes; [`Builder::kept`] shows what was left out. The names of files and
+    /// descriptors take at most an eighth; any others are not known.
     pub fn limit(&mut self, bytes: usize) {
         self.limit = Some(bytes);
+        self.files.limit(bytes / 8);
     }
 
     /// The extent of the kept data.
@@ -270,6 +278,8 @@ impl Builder {
             + self.wakers.bytes()
             + self.names.bytes()
             + self.requests.bytes()
+            + self.files.bytes()
+            + self.calls.bytes()
             + self.signs.bytes()
             + self.handovers.bytes()
             + wanted
@@ -305,6 +315,48 @@ impl Builder {
     pub fn feed(&mut self, event: &Event<'_>) {
         self.take(event);
         self.check_limit();
+    }
+
+    /// Processes an event that shows which file a system call works on. If the same event of the trace makes an
+    /// [`Event`], that one comes first. Ignored unless the events include every system call; they must also include the
+    /// creation of every thread.
+    pub fn feed_file(&mut self, time: u64, cpu: u32, event: &FileEvent<'_>) {
+        let is_kept = !self.over
+            && !matches!(self.tasks.detail, Detail::Waits)
+            && self.tasks.keep != u64::MAX;
+        let Some((_, last)) = self.span.filter(|_| is_kept && self.all_calls) else {
+            return;
+        };
+        let time = time.max(last);
+        let thread = self.cpus.get(cpu).and_then(|at| at.thread());
+        let tid = thread.and_then(|thread| self.tid(thread));
+        let before = self.files.bytes();
+        let ended = self.files.see(time, tid, event);
+        if let (Some((begin, file)), Some(thread)) = (ended, thread) {
+            self.keep_call(thread, (begin, time), file);
+        }
+        if self.files.bytes() > before {
+            // A path, or the table of a new process, may take more memory than `check_limit` expects of one event.
+            self.unchecked = 0;
+        }
+        self.check_limit();
+    }
+
+    /// Keeps the file of a call, if it is wanted.
+    fn keep_call(&mut self, thread: ThreadId, (begin, end): (u64, u64), file: FileName) {
+        if begin < end && end > self.tasks.keep && self.tasks.wants(thread, begin, end) {
+            self.calls.push(thread, (begin, end), file);
+        }
+    }
+
+    /// Keeps the files of the calls in flight, which are known only up to `time`.
+    fn cut_calls(&mut self, time: u64) {
+        let calls: Vec<_> = self.files.in_flight().collect();
+        for (tid, begin, file) in calls {
+            if let Some(thread) = self.tasks.find(tid) {
+                self.keep_call(thread, (begin, time), file);
+            }
+        }
     }
 
     fn take(&mut self, event: &Event<'_>) {
@@ -370,6 +422,9 @@ impl Builder {
             What::Exit => {
                 if let Some(thread) = self.cpus.at(cpu).thread() {
                     self.tasks.of(thread).user_since = None;
+                    if let Some(tid) = self.tid(thread) {
+                        self.files.exit(tid);
+                    }
                 }
             }
             What::Irq { number, name } => {
@@ -472,7 +527,9 @@ impl Builder {
     #[must_use]
     pub fn finish(mut self) -> Model {
         let span = self.span.unwrap_or_default();
+        self.cut_calls(span.1);
         self.tasks.finish(span.1);
+        self.calls.finish();
         self.signs.finish();
         self.handovers.finish();
         let processors = self.cpus.finish(span.1);
@@ -485,6 +542,8 @@ impl Builder {
             wakers: self.wakers,
             signs: self.signs,
             handovers: self.handovers,
+            calls: self.calls,
+            file_names: self.files.into_names(),
             missing: self.missing,
             locks: self.tasks.locks,
             disks: self.disks,
@@ -550,6 +609,7 @@ impl Builder {
         {
             // Events are missing: `ran` was running here, but another thread is switched out.
             self.tasks.forget_on(ran, cpu, time, Unrecorded::Missing);
+            self.files.lost(time);
             held.clear();
         }
         self.named(prev, name);
@@ -568,9 +628,14 @@ impl Builder {
         (task.prio, task.yields) = (prio, yields.or(self.all_calls.then_some(false)));
         match out {
             SwitchedOut::Preempted => self.tasks.go(prev, time, State::Preempted),
-            SwitchedOut::Dead => self.tasks.end(prev, time),
+            SwitchedOut::Dead => {
+                self.tasks.end(prev, time);
+                self.files.exit(tid);
+            }
             SwitchedOut::Blocked(sleep) => {
+                // The pause is uninterruptible. A write of io_uring that must not sleep has the event, too.
                 let dirty = self.tasks.of(prev).dirty.take();
+                let dirty = dirty.filter(|_| sleep == Sleep::Uninterruptible);
                 let sleep = dirty.map_or(sleep, Sleep::Dirty);
                 self.tasks.go(prev, time, State::Blocked(sleep, call));
                 if let Some((waker, target)) = pending {
@@ -657,16 +722,19 @@ impl Builder {
         self.raises = true;
         let thread = self.cpus.at(cpu).thread();
         let of_threads = [Vector::NET_TX, Vector::NET_RX, Vector::BLOCK].contains(&Vector(vector));
+        // In user mode, an interrupt without events has raised it, such as the one of Hyper-V.
+        let in_kernel = !self.is_in_user_mode(time, thread);
         let is_thread = thread.is_some()
             && (of_threads || self.all_vectors)
             && !self.missing.has(Events::Handlers)
-            && !self.is_in_user_mode(time, thread);
+            && in_kernel;
         let at = self.cpus.at(cpu);
-        at.raise(time, vector, is_thread);
+        // A softirq that an interrupt or another thread has raised, too, need not be the thread's.
+        let is_first = at.raise(time, vector, is_thread);
         let bit = bit(vector);
         match at.above() {
-            None => at.raised |= bit,
-            Some(_) => at.raised &= !bit,
+            None if in_kernel && (is_first || at.raised & bit != 0) => at.raised |= bit,
+            _ => at.raised &= !bit,
         }
     }
 
@@ -766,6 +834,8 @@ impl Builder {
         self.cpus.go(cpu, since, None);
         self.tasks.gaps.add(cpu, Gap { since, until, why });
         self.tasks.forget_on(ran, cpu, since, why);
+        self.cut_calls(since);
+        self.files.lost(until);
     }
 
     /// Ends the streams whose last event was before `time`.
@@ -791,6 +861,7 @@ impl Builder {
     fn mention(&mut self, cpu: u32) {
         if !self.has_stream.is_empty() && !self.has_stream.contains(&cpu) && cpu < CPUS {
             self.tasks.gaps.set_absent(cpu);
+            self.files.lost(u64::MAX);
         }
     }
 }

@@ -163,11 +163,12 @@ fn is_of_another(vector: Vector, by: Raiser) -> bool {
 }
 
 /// Whether an interrupt that has just ended may defer work to threads with this name. Only the handler of a device
-/// defers work to its own interrupt thread.
+/// defers work to its own interrupt threads, `irq/5-eth0` and `irq/5-s-eth0` for interrupt 5.
 pub(crate) fn is_left_to(name: &[u8], ended: Context) -> bool {
-    match name.starts_with(b"irq/") {
-        true => matches!(ended, Context::Irq { .. }),
-        false => is_for_softirqs(name),
+    match (name.strip_prefix(b"irq/"), ended) {
+        (None, _) => is_of_softirqs(name),
+        (Some(of), Context::Irq { number, .. }) => of.starts_with(format!("{number}-").as_bytes()),
+        (Some(_), _) => false,
     }
 }
 

@@ -186,7 +186,7 @@ pub enum What<'a> {
     /// An interrupt that a processor sent ends.
     IpiEnd,
     /// `writeback_balance_dirty_pages` with a pause: the current thread has dirtied too much data, and is about to
-    /// sleep.
+    /// sleep, unless it writes for io_uring and must not sleep.
     Dirty {
         /// The disk to which the data is written.
         disk: Option<Disk>,

@@ -55,6 +55,7 @@
 mod build;
 mod context;
 mod event;
+mod files;
 mod ids;
 mod intervals;
 mod limits;
@@ -77,6 +78,7 @@ use std::collections::HashMap;
 pub use build::{Builder, Kept};
 pub use context::{Context, Disk, Handler, Helper, Raiser, Vector, Waker};
 pub use event::{Event, Priority, Stage, What};
+pub use files::{Access, FileEvent, FileName, FilePath};
 pub use ids::{ThreadId, WakerId};
 pub use intervals::Intervals;
 pub use limits::{Runtime, Sign};
@@ -104,6 +106,10 @@ pub struct Model {
     signs: limits::Signs,
     /// Handovers of locks.
     handovers: locks::Handovers,
+    /// Calls whose file is known.
+    calls: files::Calls,
+    /// Names of files.
+    file_names: Names,
     /// Times at which threads with these numbers waited for locks, known from outside the events.
     locks: HashMap<i32, Vec<(u64, u64)>>,
     disks: HashMap<Disk, String>,
@@ -214,6 +220,18 @@ impl Model {
     #[must_use]
     pub fn handover(&self, thread: ThreadId, time: u64) -> Option<Handover> {
         self.handovers.after(thread, time)
+    }
+
+    /// The file that a thread worked on in the system call in which it was from `from` to `to`, if known.
+    #[must_use]
+    pub fn file(&self, thread: ThreadId, from: u64, to: u64) -> Option<FileName> {
+        self.calls.file(thread, from, to)
+    }
+
+    /// The name with which a file was opened, or its kind, such as `socket`.
+    #[must_use]
+    pub fn file_name(&self, file: FileName) -> &str {
+        file.text(&self.file_names)
     }
 
     /// The threads that had this number, in order.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Names of threads, interrupts and system calls, each stored once with a number.
+//! Names of threads, interrupts, system calls and files, each stored once with a number.
 
 use std::collections::HashMap;
 
@@ -31,6 +31,11 @@ impl Names {
         // takes more room than the byte.
         self.bytes += 192 + 4 * name.len();
         number
+    }
+
+    /// The number of this name, if it is stored.
+    pub(crate) fn find(&self, name: &[u8]) -> Option<Name> {
+        self.numbers.get(name).copied()
     }
 
     /// Memory in use, in bytes.

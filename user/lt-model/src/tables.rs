@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Tables of how long kernel operations took: wakeups, time on CPUs, interrupts, system calls, disk requests and locks.
+//! Tables of how long kernel operations took: wakeups, sleeps, time on CPUs, interrupts, system calls, disk requests,
+//! locks, work items and reclaim of memory.
 //!
 //! ```text
 //! Seen --ground.rs--> who runs where, gaps --a machine--> start and end of one operation --table.rs--> rows, worst cases
@@ -19,27 +20,35 @@ mod group;
 mod io;
 mod irq;
 mod locks;
+mod reclaim;
 mod requests;
+mod sleeps;
 mod step;
 mod sums;
 mod table;
 mod wakeups;
+mod work;
 
 use std::fmt;
 
 use self::calls::Calls;
 use self::cpu::Cpu;
 use self::ground::Ground;
-pub use self::group::{By, Case, Extra, Key, Kind, Object, TaskId};
+pub use self::group::{By, Case, Extra, File, Key, Kind, Object, TaskId, WokenBy};
 use self::io::Io;
 use self::irq::Irq;
 use self::locks::Locks;
-pub use self::step::{Block, BlockStage, Operation, Seen, Step};
+use self::reclaim::Reclaims;
+pub use self::sleeps::Recorded;
+use self::sleeps::Sleeps;
+pub use self::step::{Block, BlockStage, Operation, Reclaim, Seen, Step, Work, WorkStage};
 pub use self::sums::{EXACT, Sums};
 use self::table::Why;
 pub use self::table::{Missed, Range, Row, Table};
 use self::wakeups::Wakeups;
+use self::work::Works;
 use crate::event::What;
+use crate::files::FileName;
 use crate::names::Name;
 
 /// An analysis.
@@ -50,6 +59,8 @@ pub enum Analysis {
         /// Whether `sched_waking` is recorded; otherwise `sched_wakeup` is the start.
         wakings: bool,
     },
+    /// Sleeps, and what ended them.
+    Sleeps(Recorded),
     /// Time on CPUs, and time of preempted threads.
     Cpu,
     /// Interrupt handlers and softirqs.
@@ -60,6 +71,10 @@ pub enum Analysis {
     Io,
     /// Contended locks, and calls of `futex`.
     Locks,
+    /// Work items.
+    Work,
+    /// Reclaim and compaction of memory.
+    Reclaim,
 }
 
 /// State machine of an analysis. It sees each event before [`Ground`] applies it.
@@ -92,11 +107,14 @@ impl Builder {
     pub fn new(analysis: Analysis, range: Range, by: Option<By>) -> Self {
         let machine: Box<dyn Machine> = match analysis {
             Analysis::Wakeups { wakings } => Box::new(Wakeups::new(range, by, wakings)),
+            Analysis::Sleeps(recorded) => Box::new(Sleeps::new(range, by, recorded)),
             Analysis::Cpu => Box::new(Cpu::new(range, by)),
             Analysis::Irq => Box::new(Irq::new(range, by)),
             Analysis::Syscalls => Box::new(Calls::all(range, by)),
             Analysis::Io => Box::new(Io::new(range, by)),
             Analysis::Locks => Box::new(Locks::new(range, by)),
+            Analysis::Work => Box::new(Works::new(range, by)),
+            Analysis::Reclaim => Box::new(Reclaims::new(range, by)),
         };
         Self {
             ground: Ground::default(),
@@ -135,6 +153,7 @@ impl Builder {
         }
         self.ground.starts(seen.cpu, time);
         self.ground.name(&seen);
+        self.ground.follow(&seen);
         self.machine.see(&mut self.ground, &seen);
         self.ground.apply(&seen);
     }
@@ -158,6 +177,12 @@ impl Builder {
     #[must_use]
     pub fn text(&self, name: Name) -> &str {
         self.ground.names.text(name)
+    }
+
+    /// The number and the name of a thread.
+    #[must_use]
+    pub fn task(&self, id: TaskId) -> (i32, Option<&str>) {
+        self.ground.task_text(id)
     }
 
     /// Returns the tables.
@@ -187,8 +212,7 @@ impl Tables {
     /// The number and the last name of a thread.
     #[must_use]
     pub fn task(&self, id: TaskId) -> (i32, Option<&str>) {
-        let (tid, name) = self.ground.task(id);
-        (tid, name.map(|name| self.text(name)))
+        self.ground.task_text(id)
     }
 
     /// The main thread of the process of a thread, if recorded.
@@ -201,6 +225,12 @@ impl Tables {
     #[must_use]
     pub fn text(&self, name: Name) -> &str {
         self.ground.names.text(name)
+    }
+
+    /// The name with which a file was opened, or its kind, such as `socket`.
+    #[must_use]
+    pub fn file(&self, file: FileName) -> &str {
+        self.ground.files.text(file)
     }
 
     /// A CPU that the events mention, but for which the trace has no stream. If there is one, no operation of a thread or

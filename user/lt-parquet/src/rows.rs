@@ -101,7 +101,7 @@ tables! {
         end_ns: Int,
         /// Duration.
         duration_ns: Int,
-        /// CPU of the end.
+        /// CPU of the end; for `sleep`, of the waker.
         cpu: Int,
         /// Thread.
         tid: Int,
@@ -113,7 +113,7 @@ tables! {
         line: Int,
         /// Number of the softirq.
         vector: Int,
-        /// Name of the interrupt's handler or of the softirq.
+        /// Name of the interrupt's handler, of the softirq or of the function.
         name: Text,
         /// System call.
         call: Text,
@@ -143,6 +143,16 @@ tables! {
         open: Flag,
         /// Requested thread; `tid` may be an ancestor that stands in for it.
         analyzed_tid: Int,
+        /// Kind of sleep: `S`, `D`, `I`, `T`, `t`, `other`.
+        state: Text,
+        /// Kind of what ended the sleep.
+        waker: Text,
+        /// Address of the function of the work item.
+        function: Text,
+        /// Workqueue of the work item, if recorded.
+        workqueue: Text,
+        /// Kind of reclaim: `direct`, `memcg`, `compaction`, `kswapd`.
+        reclaim: Text,
     }
 
     /// A step of a critical path, or a wait of a chain.

@@ -447,9 +447,13 @@ impl ChainStep {
                     .to_string()
             }
             "preempted" => match times(subject) {
-                1 => format!("while {} had preempted the task", self.task()),
+                // Other tasks may have run before the task continued.
+                1 => format!(
+                    "while the task waited for a CPU, after {} had preempted it",
+                    self.task()
+                ),
                 times => format!(
-                    "while the task was preempted {times} times, longest by {}",
+                    "while the task waited for a CPU {times} times, longest after {} had preempted it",
                     self.task()
                 ),
             },
@@ -691,7 +695,13 @@ mod tests {
         );
         assert_eq!(
             steps[1].meanwhile(""),
-            "while the task was preempted 20 times, longest by ktimers/1/17, CPU 1"
+            "while the task waited for a CPU 20 times, longest after ktimers/1/17 had preempted it, CPU 1"
+        );
+        // Others may have run after the thread that preempted the task.
+        let steps = parse("preempted:17(ktimers/1)/98@1+5 switch:7/120@1+70").unwrap();
+        assert_eq!(
+            steps[0].meanwhile(""),
+            "while the task waited for a CPU, after ktimers/1/17 had preempted it, CPU 1"
         );
         let steps = parse("preempted:17(*5)/98@1+5").unwrap();
         assert_eq!(steps[0].what(""), "preempted by *5/17");

@@ -127,11 +127,22 @@ impl Stats {
         LEVELS.contains(&key)
     }
 
-    /// Returns how many operations were not tracked for lack of room: in the pool, for their key,
-    /// for the return of their function (`missed`), or on their CPU (`unserved`).
+    /// Returns how many operations could not be tracked, each number with the reason.
+    #[must_use]
+    pub fn losses(&self) -> [(u64, &'static str); 4] {
+        [
+            ("full", "pool full"),
+            ("crowded", "key crowded"),
+            ("missed", "missed by fprobe"),
+            ("unserved", "too many softirqs"),
+        ]
+        .map(|(key, reason)| (self.count(key), reason))
+    }
+
+    /// Returns the sum of [`Stats::losses`].
     #[must_use]
     pub fn lost(&self) -> u64 {
-        let counts = ["full", "crowded", "missed", "unserved"].map(|key| self.count(key));
+        let counts = self.losses().map(|(count, _)| count);
         counts.into_iter().fold(0, u64::saturating_add)
     }
 

@@ -6,6 +6,7 @@
 //! block: block I/O request, issue or insert to completion (key: the request)
 //!   threshold=10ms duration: report a delay longer than this
 //!   from=issue issue|insert: where the delay starts (at creation only)
+//! syscall: system calls, from entry to exit (key: the task); lacks: calls in flight at the start
 //! ```
 
 use serde::Serialize;
@@ -44,6 +45,8 @@ pub struct TrackerInfo {
     pub unavailable: Option<String>,
     /// Its parameters, in order.
     pub params: Vec<ParamInfo>,
+    /// What it does not see on this architecture.
+    pub lacks: Option<String>,
 }
 
 impl TrackerInfo {
@@ -63,13 +66,18 @@ impl TrackerInfo {
                 .trim()
                 .split_once(": ")
                 .ok_or_else(|| bad("name: text"))?;
-            let text = text.trim().to_string();
+            let text = text.trim();
             if !line.starts_with([' ', '\t']) {
+                let (text, lacks) = match text.split_once("; lacks: ") {
+                    Some((text, lacks)) => (text, Some(lacks.to_string())),
+                    None => (text, None),
+                };
                 all.push(Self {
                     name: head.to_string(),
-                    text,
+                    text: text.to_string(),
                     unavailable: None,
                     params: Vec::new(),
+                    lacks,
                 });
                 continue;
             }
@@ -77,7 +85,7 @@ impl TrackerInfo {
                 .last_mut()
                 .ok_or_else(|| bad("a tracker before its parameters"))?;
             if head == "unavailable" {
-                tracker.unavailable = Some(text);
+                tracker.unavailable = Some(text.to_string());
                 continue;
             }
             let (name, rest) = head
@@ -88,7 +96,7 @@ impl TrackerInfo {
                 name: name.to_string(),
                 default: default.to_string(),
                 kind: kind.trim().to_string(),
-                text,
+                text: text.to_string(),
             });
         }
         Ok(all)
@@ -102,7 +110,8 @@ mod tests {
     const TEXT: &str = "block: block I/O request, issue or insert to completion (key: the request)\n  \
         threshold=10ms duration: report a delay longer than this\n  \
         from=issue issue|insert: where the delay starts (at creation only)\n\
-        other: something\n  unavailable: no such tracepoint\n";
+        other: something\n  unavailable: no such tracepoint\n\
+        third: something; lacks: NMIs\n  a=1 number: b\n";
 
     #[test]
     fn trackers_and_their_parameters_are_read() {
@@ -115,6 +124,10 @@ mod tests {
         assert_eq!(all[0].params[1].kind, "issue|insert");
         assert!(!all[0].params[0].is_fixed() && all[0].params[1].is_fixed());
         assert_eq!(all[1].unavailable.as_deref(), Some("no such tracepoint"));
+        assert_eq!(all[1].lacks, None);
+        assert_eq!(all[2].text, "something");
+        assert_eq!(all[2].lacks.as_deref(), Some("NMIs"));
+        assert_eq!(all[2].params[0].name, "a");
     }
 
     #[test]

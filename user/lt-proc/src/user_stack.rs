@@ -68,7 +68,7 @@ pub struct UserNames {
 }
 
 /// An address of a stack in user space.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UserFrame {
     /// In hexadecimal digits, with 0x.
     pub address: String,

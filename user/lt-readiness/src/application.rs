@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "bandwidth",
-        why: "a cgroup with a quota throttles its tasks once it is used up",
+        why: "a cgroup with a quota throttles its ordinary threads once it is used up",
         question: bandwidth,
     },
     Row {
@@ -73,8 +73,8 @@ fn policy(root: &Root, target: &Target) -> Found {
     let shown: Vec<String> = real.iter().map(shown).collect();
     let highest: Vec<&&Task> = real.iter().filter(|task| task.priority == 99).collect();
     if !highest.is_empty() {
-        let lower = |task: &&&Task| format!("chrt -f -p 80 {}", task.tid);
-        return Ok(warn(some(&shown)).fixes(highest.iter().map(lower)));
+        let lower = highest.iter().map(|task| task.at_priority(80));
+        return Ok(warn(some(&shown)).fixes(lower));
     }
     // On PREEMPT_RT, timers of ordinary sleeps expire in these threads.
     let timers = tasks::all(root)?
@@ -84,9 +84,7 @@ fn policy(root: &Root, target: &Target) -> Found {
     let low = real
         .iter()
         .filter(|t| t.priority > 0 && timers.is_some_and(|top| t.priority <= top));
-    let low: Vec<String> = low
-        .map(|task| format!("chrt -f -p 80 {}", task.tid))
-        .collect();
+    let low: Vec<String> = low.map(|task| task.at_priority(80)).collect();
     match low.is_empty() {
         true => Ok(ok(some(&shown))),
         false => Ok(warn(format!("{}: not above the kernel's ktimers", some(&shown))).fixes(low)),
@@ -186,6 +184,11 @@ fn slack(root: &Root, target: &Target) -> Found {
 fn bandwidth(root: &Root, target: &Target) -> Found {
     let pid = process(target)?;
     let groups = root.text(&format!("/proc/{pid}/cgroup"))?;
+    // ID:CONTROLLERS:PATH; the hierarchy of version 2 lists no controllers.
+    let mut controllers = groups.lines().filter_map(|line| line.split(':').nth(1));
+    if controllers.any(|names| names.split(',').any(|name| name == "cpu")) {
+        return Err(missing("its CPU quota is in cgroup version 1"));
+    }
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"));
     let mut path = path.ok_or_else(|| missing("it is in no cgroup of version 2"))?;
     path = path.trim_end_matches('/');
@@ -195,8 +198,13 @@ fn bandwidth(root: &Root, target: &Target) -> Found {
         if let Ok(limit) = root.text(&file)
             && !limit.starts_with("max")
         {
+            let found = format!("{file}: {limit} us");
+            // Only ordinary tasks are throttled (throttle_cfs_rq).
+            if threads(root, target)?.iter().all(Task::is_real_time) {
+                return Ok(ok(format!("{found}, but all threads are real-time")));
+            }
             let fix = format!("echo max > {}", quoted(&file));
-            return Ok(bad(format!("{file}: {limit} us")).fix(fix));
+            return Ok(bad(found).fix(fix));
         }
         path = path.rsplit_once('/').map_or("", |(above, _)| above);
     }

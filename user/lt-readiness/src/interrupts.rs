@@ -2,12 +2,12 @@
 
 //! Rows about other activity on the CPUs: interrupts, work items and threads.
 
-use super::Target;
 use super::answer::{Found, Row, bad, ok, some, warn};
 use super::fix::boot;
 use super::isolation::managed;
 use super::root::{Missing, Root, missing};
 use super::tasks::{self, Task};
+use super::{Cpus, Target};
 
 const WORK: &str = "/sys/devices/virtual/workqueue/cpumask";
 
@@ -170,28 +170,36 @@ fn irqbalance(root: &Root, target: &Target) -> Found {
     let Some(irqbalance) = running else {
         return Ok(ok("does not run"));
     };
-    // irqbalance avoids the CPUs in these lists, but not the CPUs that a cpuset partition isolates.
-    let cpu = "/sys/devices/system/cpu";
-    let mut banned = root.cpus(&format!("{cpu}/isolated")).unwrap_or_default();
-    banned = banned.or(&root.cpus(&format!("{cpu}/nohz_full")).unwrap_or_default());
-    let environment = root
+    let variables = root
         .text(&format!("/proc/{}/environ", irqbalance.pid))
         .unwrap_or_default();
-    let own = environment
-        .split('\0')
-        .find_map(|word| word.strip_prefix("IRQBALANCE_BANNED_CPULIST="));
-    if let Some(list) = own.and_then(|list| list.parse().ok()) {
-        banned = banned.or(&list);
-    }
+    let value = |key: &str| {
+        let mut pairs = variables.split('\0').filter_map(|v| v.split_once('='));
+        pairs.find(|(name, value)| *name == key && !value.is_empty())
+    };
+    // A set in its environment replaces the lists of the kernel, and the mask replaces the list
+    // (setup_banned_cpus). It does not avoid the CPUs that a cpuset partition isolates.
+    let mask = value("IRQBALANCE_BANNED_CPUS");
+    let own = match mask {
+        Some((_, mask)) => Cpus::from_mask(mask),
+        None => value("IRQBALANCE_BANNED_CPULIST").and_then(|(_, list)| list.parse().ok()),
+    };
+    let banned = own.unwrap_or_else(|| {
+        let list = |name: &str| root.cpus(&format!("/sys/devices/system/cpu/{name}"));
+        let isolated = list("isolated").unwrap_or_default();
+        isolated.or(&list("nohz_full").unwrap_or_default())
+    });
     match target.cpus.without(&banned) {
         open if open.is_empty() => Ok(ok("runs, with these CPUs banned")),
         open => {
+            let no_mask = "echo IRQBALANCE_BANNED_CPUS= >> /etc/default/irqbalance";
             let ban = format!(
                 "echo IRQBALANCE_BANNED_CPULIST={} >> /etc/default/irqbalance && \
                  systemctl restart irqbalance",
-                target.shielded()
+                target.shielded().or(&banned)
             );
-            Ok(bad(format!("runs, and uses CPU {open}")).fix(ban))
+            let fixes = mask.map(|_| no_mask.to_string()).into_iter().chain([ban]);
+            Ok(bad(format!("runs, and uses CPU {open}")).fixes(fixes))
         }
     }
 }
@@ -235,15 +243,6 @@ fn highest(root: &Root, target: &Target) -> Found {
     if all.is_empty() {
         return Ok(ok("only the kernel's tasks at 99"));
     }
-    let lower = |task: &Task| {
-        // Without an option for the policy, chrt would set SCHED_RR.
-        let policy = if task.scheduling().starts_with("RR") {
-            "-r"
-        } else {
-            "-f"
-        };
-        format!("chrt {policy} -p 98 {}", task.tid)
-    };
     let names: Vec<String> = all.iter().map(Task::shown).collect();
-    Ok(warn(some(&names)).fixes(all.iter().map(lower)))
+    Ok(warn(some(&names)).fixes(all.iter().map(|task| task.at_priority(98))))
 }

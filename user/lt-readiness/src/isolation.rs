@@ -72,6 +72,11 @@ fn shielded(root: &Root, target: &Target) -> Found {
     if cpus.is_empty() {
         return Ok(answer);
     }
+    // A cpuset of cgroup version 1 has no partitions.
+    let controllers = root.text(&format!("{CGROUPS}/cgroup.controllers"));
+    if !controllers.is_ok_and(|all| all.split_whitespace().any(|one| one == "cpuset")) {
+        return Ok(answer.fix(boot(&format!("isolcpus=managed_irq,domain,{cpus}"))));
+    }
     Ok(answer.fixes([
         format!("echo +cpuset > {CGROUPS}/cgroup.subtree_control"),
         format!("mkdir -p {CGROUPS}/rt"),
@@ -214,10 +219,11 @@ fn siblings(root: &Root, target: &Target) -> Found {
         return Ok(ok("none online"));
     }
     let foreign = others.without(&target.cpus);
+    // The first CPU of x86 has no such file: the kernel cannot take it offline.
     let off = |cpus: &Cpus| {
-        let cpus: Vec<_> = cpus.iter().collect();
-        cpus.into_iter()
-            .map(|cpu| format!("echo 0 > {CPU}/cpu{cpu}/online"))
+        let files = cpus.iter().map(|cpu| format!("{CPU}/cpu{cpu}/online"));
+        let files: Vec<_> = files.filter(|file| root.exists(file)).collect();
+        files.into_iter().map(|file| format!("echo 0 > {file}"))
     };
     if !foreign.is_empty() {
         return Ok(
@@ -250,16 +256,17 @@ fn rcu(root: &Root, target: &Target) -> Found {
     // nohz_full= implies rcu_nocbs=.
     let full = root.cpus(&format!("{CPU}/nohz_full")).unwrap_or_default();
     let last = last_possible(root, target);
-    let listed = root
-        .parameter("rcu_nocbs")?
-        .and_then(|list| Cpus::from_boot(&list, last));
+    let asked = root.parameter("rcu_nocbs")?;
+    // The kernel's default applies only if the command line has neither (rcu_init_nohz).
+    let is_default = asked.is_none() && full.is_empty();
+    let listed = asked.and_then(|list| Cpus::from_boot(&list, last));
     let offloaded = full.or(&listed.unwrap_or_default());
     let left = target.cpus.without(&offloaded);
     if left.is_empty() {
         return Ok(ok("offloaded"));
     }
     let all = root.built_with(&["RCU_NOCB_CPU_DEFAULT_ALL"]);
-    if all.is_ok_and(|all| !all.is_empty()) {
+    if is_default && all.is_ok_and(|all| !all.is_empty()) {
         return Ok(ok("offloaded by the kernel's configuration"));
     }
     let answer = warn(format!("executed on CPU {left}"));

@@ -57,6 +57,13 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
+/// Installs a kernel for real-time work.
+const RT_KERNEL: &str = if cfg!(target_arch = "aarch64") {
+    "apt-get install linux-image-rt-arm64 # then boot it"
+} else {
+    "apt-get install linux-image-rt-amd64 # then boot it"
+};
+
 fn preemption(root: &Root, _: &Target) -> Found {
     // The file /sys/kernel/realtime was part of the RT patch set: no mainline kernel has it.
     let version = root.text("/proc/sys/kernel/version")?;
@@ -64,18 +71,16 @@ fn preemption(root: &Root, _: &Target) -> Found {
         return Ok(ok("PREEMPT_RT"));
     }
     let mode = root.text("/sys/kernel/debug/sched/preempt");
-    let (found, full) = match mode.as_deref().map(chosen) {
-        Ok("full") => (
-            "not PREEMPT_RT; full preemption is the second best".into(),
-            true,
-        ),
-        Ok(mode) => (format!("not PREEMPT_RT; {mode} preemption"), false),
-        Err(missing) => (format!("not PREEMPT_RT; {missing}"), false),
-    };
-    let answer = warn(found).fix("apt-get install linux-image-rt-amd64 # then boot it");
-    Ok(match full {
-        true => answer,
-        false => answer.fix("echo full > /sys/kernel/debug/sched/preempt"),
+    let answer = |found: &str| warn(format!("not PREEMPT_RT; {found}")).fix(RT_KERNEL);
+    Ok(match mode.as_deref().map(chosen) {
+        // Only ordinary tasks preempt lazily (resched_curr_lazy).
+        Ok(mode @ ("full" | "lazy")) => answer(&format!("{mode} preemption is the second best")),
+        Ok(mode) => {
+            let full = "echo full > /sys/kernel/debug/sched/preempt";
+            answer(&format!("{mode} preemption")).fix(full)
+        }
+        // A kernel without PREEMPT_DYNAMIC has no such file.
+        Err(missing) => answer(&missing.to_string()),
     })
 }
 
@@ -104,6 +109,9 @@ fn server(root: &Root, target: &Target, server: &str) -> Found {
 fn clock(root: &Root, _: &Target) -> Found {
     let directory = "/sys/devices/system/clocksource/clocksource0";
     let clock = root.text(&format!("{directory}/current_clocksource"))?;
+    let available = root.text(&format!("{directory}/available_clocksource"));
+    let has_tsc = available.is_ok_and(|all| all.split_whitespace().any(|word| word == "tsc"));
+    let use_tsc = || format!("echo tsc > {directory}/current_clocksource");
     match clock.as_str() {
         "arch_sys_counter" => Ok(ok(clock)),
         "tsc" => {
@@ -116,15 +124,14 @@ fn clock(root: &Root, _: &Target) -> Found {
             }
         }
         "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit" => {
-            let available = root.text(&format!("{directory}/available_clocksource"));
-            if available.is_ok_and(|all| all.split_whitespace().any(|word| word == "tsc")) {
-                let answer = bad(format!("{clock}, though tsc is available"));
-                return Ok(answer.fix(format!("echo tsc > {directory}/current_clocksource")));
+            if has_tsc {
+                return Ok(bad(format!("{clock}, though tsc is available")).fix(use_tsc()));
             }
             let answer = bad(format!("{clock}: `dmesg | grep -i tsc` says why not tsc"));
             Ok(answer.fix(boot("tsc=nowatchdog")))
         }
-        _ => Ok(warn(clock).fix(format!("echo tsc > {directory}/current_clocksource"))),
+        _ if has_tsc => Ok(warn(clock).fix(use_tsc())),
+        _ => Ok(warn(clock)),
     }
 }
 
@@ -179,7 +186,7 @@ fn debug_options(root: &Root, _: &Target) -> Found {
     ])?;
     match costly.is_empty() {
         true => Ok(ok("none")),
-        false => Ok(bad(some(&costly)).fix("apt-get install linux-image-rt-amd64 # then boot it")),
+        false => Ok(bad(some(&costly)).fix(RT_KERNEL)),
     }
 }
 

@@ -10,11 +10,13 @@ use super::Target;
 use super::answer::{Found, ok, some, warn};
 use super::root::{Missing, Root};
 
-/// Kinds of links that run a BPF program at a traced point of the kernel or of a user-space program.
-const LINKS: [&str; 7] = [
+/// Kinds of links that run a BPF program at a traced point of the kernel or of a user-space program
+/// (BPF_LINK_TYPE in include/linux/bpf_types.h).
+const LINKS: [&str; 8] = [
     "raw_tracepoint",
     "tracing",
-    "perf_event",
+    "tracing_multi",
+    "perf",
     "kprobe_multi",
     "kretprobe_multi",
     "uprobe_multi",

@@ -102,6 +102,13 @@ impl Task {
         }
     }
 
+    /// Returns the command that sets this priority, and keeps the policy.
+    pub(super) fn at_priority(&self, priority: u64) -> String {
+        // Without an option for the policy, chrt would set SCHED_RR.
+        let policy = if self.policy == SCHED_RR { "-r" } else { "-f" };
+        format!("chrt {policy} -p {priority} {}", self.tid)
+    }
+
     /// Returns the number of preemptions.
     pub(super) fn preempted(&self, root: &Root) -> Result<u64, Missing> {
         let switches = status(root, self.pid, self.tid, "nonvoluntary_ctxt_switches")?;

@@ -9,6 +9,7 @@ mod machine;
 use self::cases::{Case, cases};
 use self::machine::{GONE, Made, PID, stat, status};
 use super::answer::State::{self, Bad, Ok, Unknown, Warn};
+use super::fix::Fix;
 use super::*;
 
 fn cpus(list: &str) -> Cpus {
@@ -191,6 +192,62 @@ fn commands_leave_a_cpu_for_the_rest() {
         isolated.fix[3].command(),
         "echo isolated > /sys/fs/cgroup/rt/cpuset.cpus.partition"
     );
+}
+
+#[test]
+fn what_the_kernel_does_not_have_is_no_fix() {
+    let fixes = |row: &str, changes: &[(&str, String)]| {
+        let made = Made::new(changes);
+        let root = made.root();
+        let target = aim(&root, &cpus("2-3"), None, || ()).unwrap();
+        let mut all = ask(&root, &target).into_iter();
+        let (.., answer) = all.find(|(_, asked, _)| asked.name == row).unwrap();
+        answer.fix.iter().map(Fix::command).collect::<Vec<_>>()
+    };
+    let stock = || ("/proc/sys/kernel/version", "#1 SMP".to_string());
+    let mode = |text: &str| ("/sys/kernel/debug/sched/preempt", text.to_string());
+    let full = "echo full > /sys/kernel/debug/sched/preempt";
+    let preemption = |mode| fixes("preemption", &[stock(), mode]);
+    assert!(preemption(mode("none (voluntary) full")).contains(&full.into()));
+    assert_eq!(preemption(mode("full (lazy)")).len(), 1);
+    assert_eq!(fixes("preemption", &[stock()]).len(), 1);
+    let clock = "/sys/devices/system/clocksource/clocksource0";
+    let (current, available) = (
+        format!("{clock}/current_clocksource"),
+        format!("{clock}/available_clocksource"),
+    );
+    let choices = |text: &str| {
+        let kvm = (current.as_str(), "kvm-clock".into());
+        fixes("clock source", &[kvm, (available.as_str(), text.into())])
+    };
+    assert_eq!(choices("kvm-clock tsc").len(), 1);
+    assert!(choices("kvm-clock acpi_pm").is_empty());
+    // A cpuset of cgroup version 1 has no partitions.
+    let open = ("/sys/devices/system/cpu/isolated", String::new());
+    let v1 = ("/sys/fs/cgroup/cgroup.controllers", GONE.into());
+    let words = fixes("isolated", &[open, v1]);
+    assert_eq!(words.len(), 1);
+    assert!(
+        words[0].contains("isolcpus=managed_irq,domain,2-3"),
+        "{words:?}"
+    );
+    // The first CPU of x86 cannot be taken offline.
+    let siblings = "/sys/devices/system/cpu/cpu2/topology/thread_siblings_list";
+    let sibling = || (siblings, "0,2".to_string());
+    assert!(fixes("SMT siblings", &[sibling()]).is_empty());
+    let online = ("/sys/devices/system/cpu/cpu0/online", "1".into());
+    assert_eq!(fixes("SMT siblings", &[sibling(), online]).len(), 1);
+    // irqbalance ignores the list if it also has the mask.
+    let banned = |text: &str| {
+        let task = ("/proc/40/task/40/stat", stat("irqbalance", [0; 5]));
+        let place = ("/proc/40/task/40/status", status("0-1", 0));
+        let environment = ("/proc/40/environ", text.into());
+        fixes("irqbalance", &[task, place, environment])
+    };
+    assert_eq!(banned("IRQBALANCE_BANNED_CPULIST=3\0").len(), 1);
+    let words = banned("IRQBALANCE_BANNED_CPUS=8\0");
+    assert!(words[0].starts_with("echo IRQBALANCE_BANNED_CPUS= >>"));
+    assert!(words[1].contains("IRQBALANCE_BANNED_CPULIST=2-3 >>"));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use super::answer::{Found, Row, ok, warn};
 use super::root::Root;
-use super::{Target, tasks};
+use super::{Target, isolated, tasks};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -97,9 +97,16 @@ fn hung(root: &Root, target: &Target) -> Found {
     }
 }
 
-fn statistics(root: &Root, _: &Target) -> Found {
-    match root.value::<u64>("/proc/sys/vm/stat_interval")? {
-        often @ 0..10 => Ok(warn(format!("every {often} s")).fix("sysctl vm.stat_interval=10")),
+fn statistics(root: &Root, target: &Target) -> Found {
+    let interval: u64 = root.value("/proc/sys/vm/stat_interval")?;
+    // The kernel starts this work on no isolated CPU (vmstat_shepherd).
+    let here = target.cpus.without(&isolated(root));
+    match interval {
+        _ if here.is_empty() => Ok(ok("not on isolated CPUs")),
+        often @ 0..10 => {
+            let found = format!("every {often} s on CPU {here}");
+            Ok(warn(found).fix("sysctl vm.stat_interval=10"))
+        }
         seldom => Ok(ok(format!("every {seldom} s"))),
     }
 }

@@ -91,6 +91,12 @@ fn smi(root: &Root, cpus: &Cpus) -> Result<Vec<u64>, Missing> {
             "only Intel processors have the counter of system management interrupts",
         ));
     }
+    // KVM counts those of the guest's own firmware (smi_count in arch/x86/kvm).
+    if root.cpu_flag("hypervisor")? {
+        return Err(missing(
+            "a virtual machine does not see the system management interrupts of its host",
+        ));
+    }
     let read = |cpu| {
         let path = format!("/dev/cpu/{cpu}/msr");
         if !root.exists(&path) {

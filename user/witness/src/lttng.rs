@@ -12,8 +12,8 @@ use crate::input::{BlockEvent, Kind, position};
 pub(crate) fn parse(text: &str) -> Result<Vec<BlockEvent>> {
     let mut events = Vec::new();
     for (i, line) in text.lines().enumerate() {
-        if let Some(count) = babeltrace::discarded(line) {
-            bail!("the tracer discarded {count} events: enlarge the sub-buffers");
+        if let Some(warning) = babeltrace::discarded(line) {
+            bail!("the trace is incomplete, enlarge the sub-buffers: {warning}");
         }
         if !line.contains(" block_rq_") {
             continue;

@@ -42,7 +42,8 @@ pub(crate) enum State {
     Working = 3,
     /// No task: a work item that no worker has started yet, or a call on another CPU.
     Queued = 4,
-    /// The task was woken when it had set a sleeping state, but it may continue to run instead.
+    /// The task was woken when it had set a sleeping state, but was still awake: it may run on
+    /// without having slept (doubts.rs).
     Doubted = 5,
     /// The task has left its system call, and may be stopped before it is in user space.
     Leaving = 6,
@@ -208,9 +209,10 @@ impl Counts {
         self.set::<56, 4>(refused | if target { TARGET } else { 0 });
     }
 
-    /// Marks the chain of a timer that the filter refuses.
-    pub(crate) fn set_refused(&mut self) {
-        self.set::<56, 4>(self.field::<56, 4>() | REFUSED);
+    /// Sets whether the chain begins with a timer that the filter refuses.
+    pub(crate) fn set_refused(&mut self, refused: bool) {
+        let others = self.field::<56, 4>() & !REFUSED;
+        self.set::<56, 4>(others | if refused { REFUSED } else { 0 });
     }
 
     pub(crate) fn set_origin(&mut self, origin: Origin) {

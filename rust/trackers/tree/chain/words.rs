@@ -507,8 +507,9 @@ pub(crate) trait Words: Look {
                 self.attach(at, words);
             }
             if kind == Kind::Preempted {
+                let times = u64::from(fold::of_preempted(subject).times);
                 let mut counts = self.counts();
-                counts.add_preempted();
+                counts.set_preempted(counts.preempted() + times);
                 self.set_counts(counts);
             }
         }

@@ -46,7 +46,10 @@ struct Clock {
 pub(crate) struct Thread {
     task: Word,
     subject: Word,
+    /// When the thread was woken; 0 if it has lost the CPU since: then the time from the waking to
+    /// the switch is not one wait for the CPU.
     woken: Word,
+    /// The last switch-in; 0 if there was none since the waking.
     switched: Word,
     /// The name of the thread, in the form used in a chain.
     name: [Word; 2],
@@ -56,6 +59,9 @@ impl Thread {
     /// Notes that the thread is switched in.
     #[inline(never)]
     pub(crate) fn switch_in(&self) {
+        if self.switched.load(Relaxed) != 0 {
+            self.woken.store(0, Relaxed);
+        }
         self.switched.store(Kernel::now(), Relaxed);
     }
 }

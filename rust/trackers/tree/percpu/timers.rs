@@ -202,8 +202,9 @@ impl Expired {
                 };
                 let mut counts = chain.counts();
                 counts.set_origin(origin);
+                // The interrupt may have called another timer, whose softirq calls this one.
+                counts.set_refused(timers.is_refused);
                 chain.set_counts(counts);
-                timers.mark(chain);
                 return Some(start);
             }
             Since::Due => self.due,
@@ -238,7 +239,7 @@ impl Timers {
     fn mark(self, chain: &mut impl Words) {
         if self.is_refused {
             let mut counts = chain.counts();
-            counts.set_refused();
+            counts.set_refused(true);
             chain.set_counts(counts);
         }
     }

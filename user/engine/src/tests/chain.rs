@@ -558,12 +558,16 @@ fn a_work_has_the_steps_of_its_worker_since_it_was_queued() {
 fn a_refused_timer_stays_refused() {
     let mut counts = Counts(0);
     counts.set_origin(Origin::Wheel);
-    counts.set_refused();
+    counts.set_refused(true);
     counts.set_state(State::Queued);
     for target in [true, false] {
         counts.set_target(target);
         assert_eq!((counts.is_target(), counts.is_refused()), (target, true));
     }
+    // Unless another timer becomes the origin.
+    counts.set_target(true);
+    counts.set_refused(false);
+    assert_eq!((counts.is_target(), counts.is_refused()), (true, false));
     assert_eq!(
         (counts.origin(), counts.state()),
         (Origin::Wheel, State::Queued)
@@ -746,6 +750,9 @@ fn preemptions_of_one_task_become_one_step_before_steps_are_left_out() {
         let counts = chain.counts();
         assert_eq!((counts.more(), counts.preempted()), (0, 40));
         assert_eq!(total(&chain), chain.last());
+        let mut other = begun(0);
+        other.append(0, &chain, 0);
+        assert_eq!(other.counts().preempted(), 40);
         let (mut times, mut ran, mut waited, mut spent) = (0, 0, 0, 0);
         let mut longest = 0;
         let mut names = Vec::new();

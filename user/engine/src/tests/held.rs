@@ -292,6 +292,8 @@ fn a_unique_key_makes_room_for_itself_in_a_full_pool() {
         }
         let total = |counter| engine.stats().total(counter);
         assert_eq!((total(Counter::Replaced), total(Counter::Full)), (99, 0));
+        let earlier = engine.event_in_unique(guard, &[1], 98, &[98]);
+        assert_eq!(earlier, Begin::Full, "the later event stays");
         let other = engine.event_in_unique(guard, &[2], 1, &[1]);
         assert_eq!(other, Begin::Full, "another key");
     });

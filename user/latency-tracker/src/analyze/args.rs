@@ -11,7 +11,8 @@ use lt_proc::Nanos;
 use super::fold::Part;
 use super::parquet::ParquetArgs;
 use super::tables::args::{
-    self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, SyscallsArgs, WakeupsArgs,
+    self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, ReclaimArgs, SleepsArgs, SyscallsArgs,
+    WakeupsArgs, WorkArgs,
 };
 use crate::trace::{Mark, Point, When, event};
 
@@ -85,7 +86,8 @@ thread that ended it, and by the waits of that thread at that time.
 
 The trace needs sched_switch and sched_waking; sched_process_fork shows
 ancestors, and system calls, irq_handler_*, irq_softirq_*,
-timer_hrtimer_expire_* and x86_irq_vectors_* add detail.
+timer_hrtimer_expire_* and x86_irq_vectors_* add detail. The files of system
+calls need the events that `latency-tracker analyze syscalls --help` lists.
 
 The file of --html has the report, a time line and tables; it needs no network.
 The picture of --svg is this time line.
@@ -111,6 +113,9 @@ pub(crate) enum AnalyzeCommand {
     /// Shows how long woken threads waited for a CPU.
     #[command(after_help = of_tables::WAKEUPS)]
     Wakeups(WakeupsArgs),
+    /// Shows how long threads slept, and what woke them.
+    #[command(after_help = of_tables::SLEEPS)]
+    Sleeps(SleepsArgs),
     /// Shows the time of threads on CPUs, and how long preempted threads waited.
     #[command(after_help = of_tables::CPU)]
     Cpu(CpuArgs),
@@ -126,6 +131,12 @@ pub(crate) enum AnalyzeCommand {
     /// Shows how long contended locks were waited for, and how long calls of futex took.
     #[command(after_help = of_tables::LOCKS)]
     Locks(LocksArgs),
+    /// Shows how long work items waited and ran.
+    #[command(after_help = of_tables::WORK)]
+    Work(WorkArgs),
+    /// Shows how long memory was reclaimed and compacted, and by which processes.
+    #[command(after_help = of_tables::RECLAIM)]
+    Reclaim(ReclaimArgs),
 }
 
 #[derive(Debug, Args)]

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use lt_common::out;
 use lt_model::why::{Cause, Leaf, Limit, Piece, Place, causes, instead};
 use lt_model::{
-    Context, Handler, Kind, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector, why,
+    Context, FileName, Handler, Kind, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use,
+    Vector, why,
 };
 use lt_proc::Nanos;
 use serde::Serialize;
@@ -81,6 +82,23 @@ fn indented(depth: usize, text: &str) -> String {
 impl Shown<'_> {
     pub(super) fn text(&self, name: Name) -> String {
         out::printable(self.model.names.text(name))
+    }
+
+    /// The name of a file.
+    pub(super) fn file(&self, file: FileName) -> String {
+        out::printable(self.model.file_name(file))
+    }
+
+    /// The file of the system call in which a thread was during all of these pieces, if it is the same one.
+    pub(super) fn file_of<'p>(
+        &self,
+        mut pieces: impl Iterator<Item = &'p Piece>,
+    ) -> Option<FileName> {
+        let file = |piece: &Piece| self.model.file(piece.thread, piece.begin, piece.end);
+        let first = file(pieces.next()?)?;
+        pieces
+            .all(|piece| file(piece) == Some(first))
+            .then_some(first)
     }
 
     /// A thread, with its name at the end of the range.
@@ -269,7 +287,7 @@ impl Shown<'_> {
             (Cause::Waiting, Some(cpu)) => format!("woken, waits for CPU {cpu}"),
             (Cause::Preempted, Some(cpu)) => format!("runnable, waits for CPU {cpu}"),
             (Cause::LeavesIdle, Some(cpu)) => format!("runnable, CPU {cpu} leaves idle"),
-            (cause, _) => self.what(cause),
+            (cause, _) => self.what_on(cause, self.file_of([piece].into_iter())),
         };
         if let Some((used, time)) = instead(self.model, piece)
             && used != Use::Unknown
@@ -284,10 +302,12 @@ impl Shown<'_> {
     }
 
     pub(crate) fn what(&self, cause: Cause) -> String {
-        let within = |call: Option<Name>| {
-            let call = call.map(|c| format!(" in {}", self.text(c)));
-            call.unwrap_or_default()
-        };
+        self.what_on(cause, None)
+    }
+
+    /// Describes a cause; in a system call, with its file.
+    fn what_on(&self, cause: Cause, file: Option<FileName>) -> String {
+        let within = |call| self.within(call, file);
         match cause {
             Cause::Running(call) => format!("runs{}", within(call)),
             Cause::Interrupted(leaf) => format!("interrupted: {}", self.leaf(leaf)),
@@ -310,6 +330,14 @@ impl Shown<'_> {
             Cause::Transit => "is about to be woken".into(),
             Cause::Unknown(why) => format!("not recorded: {}", unrecorded(why)),
         }
+    }
+
+    /// ` in read of /var/log/a`; nothing without a call.
+    pub(super) fn within(&self, call: Option<Name>, file: Option<FileName>) -> String {
+        let of = file.map(|file| format!(" of {}", self.file(file)));
+        let of = of.unwrap_or_default();
+        let call = call.map(|call| format!(" in {}{of}", self.text(call)));
+        call.unwrap_or_default()
     }
 
     pub(super) fn leaf(&self, leaf: Leaf) -> String {
@@ -335,6 +363,7 @@ impl Shown<'_> {
             depth: piece.depth,
             thread: self.thread_json(piece.thread),
             cause: self.cause_json(piece.cause),
+            file: self.file_json(self.file_of([piece].into_iter())),
             cpu: piece.cpu,
             instead: instead(self.model, piece).map(|(used, time)| self.instead_json(used, time)),
         };
@@ -356,6 +385,10 @@ impl Shown<'_> {
                 .and_then(|t| t.name_at(self.range.1))
                 .map(|n| self.model.names.text(n).to_string()),
         }
+    }
+
+    pub(super) fn file_json(&self, file: Option<FileName>) -> Option<String> {
+        file.map(|file| self.model.file_name(file).to_string())
     }
 
     pub(super) fn cause_json(&self, cause: Cause) -> CauseJson {
@@ -622,6 +655,9 @@ struct Step {
     depth: usize,
     thread: Thread,
     cause: CauseJson,
+    /// The file of the system call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze wakeups`, `cpu`, `irq`, `syscalls`, `io`, `locks`: how long operations took, in tables.
+//! `analyze wakeups`, `sleeps`, `cpu`, `irq`, `syscalls`, `io`, `locks`, `work`, `reclaim`: how long operations took.
 //!
 //! ```text
 //! trace --trace/steps.rs--> events --feed.rs--> lt_model::tables --view.rs--> rows --text.rs, json.rs, csv.rs--> output
@@ -13,6 +13,7 @@ pub(super) mod args;
 mod columns;
 mod csv;
 mod feed;
+mod functions;
 mod heat;
 mod json;
 mod needs;
@@ -20,6 +21,8 @@ mod operations;
 mod page;
 mod text;
 mod view;
+
+use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use lt_common::Outcome;
@@ -41,27 +44,31 @@ pub(super) fn run(subject: Subject, args: &TableArgs, by: By, alerts: Alerts) ->
     out::file::check([&args.html, &args.svg].into_iter().flatten())?;
     let interrupted = interrupted()?;
     let (trace, name) = (&args.trace, subject.name());
+    let functions = match subject {
+        Subject::Work => functions::of(trace)?,
+        _ => BTreeMap::new(),
+    };
     let mut operations = match Output::open(&args.parquet, trace, name, alerts, &interrupted)? {
         Some(output) => {
             // The name of a disk may come after its requests, whose rows are written at once, so the names are read
             // first.
             let mut disks = Disks::default();
-            if subject == Subject::Io {
+            if matches!(subject, Subject::Io | Subject::Sleeps) {
                 trace::scan(trace, &[], &interrupted, &mut disks)?;
             }
-            Some(Operations::new(output, disks.0))
+            Some(Operations::new(output, disks.0, functions.clone()))
         }
         None => None,
     };
     let by = match (args.folded, subject) {
         (false, _) => by,
-        // The interrupted thread did not cause the interrupt.
-        (true, Subject::Irq) => By::Object,
+        // The interrupted thread did not cause the interrupt, and a worker runs the work of others.
+        (true, Subject::Irq | Subject::Work) => By::Object,
         (true, _) => By::Stack,
     };
     let is_drawn = args.html.is_some() || args.svg.is_some();
     let mut heat = is_drawn.then(|| Heat::new(args.interval));
-    let mut feed = Feed::new(subject, args, by);
+    let mut feed = Feed::new(subject, args, by).naming(functions);
     if let Some(operations) = &mut operations {
         feed = feed.with(operations);
     }

@@ -116,7 +116,7 @@ impl Shown<'_> {
                 "; {}, which {did}, had waited {} for {}; the time since which {due} is not recorded",
                 self.name(handler.thread),
                 Nanos(longest.time),
-                longest.words(self.model, self.range.1, false)
+                longest.words(self.model, self.range.1, longest.time, false)
             )
         })
     }
@@ -138,11 +138,9 @@ impl Shown<'_> {
     /// The predicate of the sentence.
     fn did(&self, most: &Group) -> String {
         let model = self.model;
-        let call = |call: Option<lt_model::Name>| {
-            let call = call.map(|c| format!(" in {}", out::printable(model.names.text(c))));
-            call.unwrap_or_default()
-        };
         let of_it = self.pieces_of(most);
+        let file = self.file_of(of_it.clone());
+        let call = |call| self.within(call, file);
         let looks_limited = of_it
             .clone()
             .any(|p| looks_like_a_quota(model, p.thread, p.end));
@@ -183,15 +181,18 @@ impl Shown<'_> {
             .filter(is_idle)
             .map(|had| format!("CPU {} was idle for {}", had.cpu, Nanos(had.used_time)));
         let times = times.collect::<Vec<_>>().join(", and ");
-        let idle = (!had.is_empty() && had.iter().all(|had| is_idle(&had)))
+        let several = had.len() > 1;
+        let only_idle = had
+            .iter()
+            .all(|had| is_idle(&had) && had.is_most_of(had.of(most.time, several)));
+        let idle = (!had.is_empty() && only_idle)
             .then(|| format!("was runnable; {times} before the thread ran: {why_idle}"));
         let partly =
             (idle.is_none() && !times.is_empty()).then(|| format!("; {times}: {why_idle}"));
         let partly = partly.unwrap_or_default();
-        let several = had.len() > 1;
         let cpus: Vec<_> = had
             .iter()
-            .map(|had| had.words(model, self.range.1, several))
+            .map(|had| had.words(model, self.range.1, most.time, several))
             .collect();
         let processor = match &cpus[..] {
             [] => "a CPU that is not recorded (enable sched_migrate_task)".into(),
@@ -278,8 +279,22 @@ struct Had {
 }
 
 impl Had {
-    /// `CPU 1, which ran hog/9`; with the time of the wait if there are several processors.
-    fn words(&self, model: &Model, time: u64, several: bool) -> String {
+    /// The time that the sentence attributes to its use: `all`, or the waits for this processor if it names several.
+    fn of(&self, all: u64, several: bool) -> u64 {
+        match several {
+            true => self.time,
+            false => all,
+        }
+    }
+
+    /// Whether the use is at least half of `time`.
+    fn is_most_of(&self, time: u64) -> bool {
+        self.used_time >= time.div_ceil(2)
+    }
+
+    /// `CPU 1, which ran hog/9`; with the time of that use if other uses took more than half of the time; with the time
+    /// of the wait if there are several processors.
+    fn words(&self, model: &Model, time: u64, all: u64, several: bool) -> String {
         let who = used_by(model, self.used, time);
         let cpu = self.cpu;
         let mut words = match self.used {
@@ -288,7 +303,14 @@ impl Had {
             Use::Context(_) => format!("CPU {cpu}, which worked for {who}"),
             Use::Thread(_) => format!("CPU {cpu}, which ran {who}"),
         };
-        if several {
+        let of = self.of(all, several);
+        if !self.is_most_of(of) {
+            let longest = match self.used {
+                Use::Unknown => "",
+                _ => ", its longest use",
+            };
+            words += &format!(" for {} of {}{longest}", Nanos(self.used_time), Nanos(of));
+        } else if several {
             words += &format!(" ({})", Nanos(self.time));
         }
         words
@@ -317,7 +339,8 @@ fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Vec<Had> {
         // On equal times, the first one wins.
         let all = sums.iter().rev().filter(|((of, _), _)| *of == cpu);
         let most = all.max_by_key(|(_, time)| *time);
-        let (used, used_time) = most.map_or((Use::Unknown, 0), |((_, used), time)| (*used, *time));
+        let most = most.map(|((_, used), time)| (*used, *time));
+        let (used, used_time) = most.unwrap_or((Use::Unknown, time));
         Had {
             cpu,
             time,

@@ -273,7 +273,7 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
             "the place where the request was held back is not recorded (enable block_rq_issue)"
         }
         Cause::For(Leaf::Packet(Raiser::Timer), _) => {
-            "no device received this packet: it is a delayed ACK, a retransmission, or due to pacing"
+            "it is a delayed ACK, a retransmission, a paced packet, or one that a device received earlier (gro_flush_timeout)"
         }
         Cause::For(Leaf::PerhapsTimer { disk, dirty }, _) => match (disk, dirty) {
             (true, true) => {

@@ -16,11 +16,16 @@ Examples:
   latency-tracker top --once
   latency-tracker top -b -n 60 -i 10 --sort alerts > log
   latency-tracker top --json -n 2
+  latency-tracker top --once --by stack
 
 Keys: h shows them all, q quits. If the output is not a terminal, `top` prints
 tables, as with -b. The first table counts since the start of each instance,
 the next ones since the table before. Nothing is reset, and no alert is taken
 away from another reader.
+
+--by sums late operations in each instance: by the task that owns them, by what
+their tracker follows (a disk, a call, a lock), or by the stack of the task in
+the kernel. An operation counts once, with its whole delay.
 
 Percentiles are upper bounds: at most 1/8 above the true value. So is MAX,
 unless the longest delay since the start of the instance is in the interval.
@@ -51,6 +56,17 @@ pub(crate) enum Column {
     Lost,
 }
 
+/// What late operations are grouped by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    /// The task that owns the operation.
+    Task,
+    /// What the tracker follows: a disk, a call, a lock.
+    Subject,
+    /// Where the task was in the kernel.
+    Stack,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
     /// The instance; all if omitted.
@@ -68,7 +84,7 @@ pub(crate) struct TopArgs {
     /// The time between two refreshes (a bare number is seconds).
     #[arg(short, long, default_value = "1", value_parser = seconds, value_name = "TIME")]
     pub(crate) interval: Nanos,
-    /// The column to sort by; names ascending, numbers descending.
+    /// The column to sort by: a heading in small letters. Names ascend, numbers descend.
     #[arg(
         short,
         long,
@@ -77,6 +93,9 @@ pub(crate) struct TopArgs {
         hide_possible_values = true
     )]
     pub(crate) sort: Column,
+    /// Show groups of late operations, with their count and delays, instead of single alerts.
+    #[arg(long)]
+    pub(crate) by: Option<By>,
     /// Print one JSON object per table.
     #[arg(short, long)]
     pub(crate) json: bool,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `apply`: makes the running instances match configuration files. Unchanged instances keep running.
+//! `apply`: makes the running instances match configuration files. Unchanged instances keep running; if the cgroup of
+//! one does not exist any longer, its path is looked up again.
 //! Instances that `apply` did not start are left alone, unless a line has the name and the tracker of one: `apply`
 //! then changes it, and treats it as its own.
 
@@ -8,8 +9,9 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use lt_common::Outcome;
+use lt_common::group::{Groups, about_missing};
 use lt_common::instance::{create, load_module, try_out};
 use lt_common::out;
 use lt_proc::{Instance, ParamInfo, ProcRoot, Setting, TrackerInfo};
@@ -112,6 +114,8 @@ enum Done {
     Changed,
     /// Restarted, for this reason.
     Restarted(String),
+    /// Limited to the cgroup that has the path now.
+    Renewed,
     Nothing,
 }
 
@@ -120,6 +124,7 @@ struct Apply<'a> {
     books: Books,
     paths: &'a [PathBuf],
     trackers: Vec<TrackerInfo>,
+    groups: Groups,
     wrong: bool,
 }
 
@@ -130,6 +135,7 @@ impl<'a> Apply<'a> {
             books,
             paths,
             trackers: root.trackers().unwrap_or_default(),
+            groups: Groups::find(),
             wrong: false,
         }
     }
@@ -206,7 +212,10 @@ impl<'a> Apply<'a> {
             && running.tracker == entry.tracker
         {
             self.books.note(&entry.name, Some(entry))?;
-            return Ok(Done::Nothing);
+            return Ok(match self.groups.missing(running) {
+                Some(missing) if self.renew(running, missing, &settings, &say) => Done::Renewed,
+                _ => Done::Nothing,
+            });
         }
         // The kernel validates the line before anything changes: if it is invalid, the running
         // instance stays.
@@ -222,6 +231,28 @@ impl<'a> Apply<'a> {
         };
         self.books.note(&entry.name, Some(entry))?;
         Ok(done)
+    }
+
+    /// Looks up the path of the cgroup again, since the running instance is limited to a cgroup that does not exist.
+    /// Returns whether it is limited to another one now. A failure is only reported, since a unit may be stopped on
+    /// purpose.
+    fn renew(
+        &self,
+        running: &Instance,
+        missing: u64,
+        settings: &[Setting],
+        say: &dyn Fn(&str),
+    ) -> bool {
+        let mut path = settings.to_vec();
+        path.retain(|setting| setting.key == "cgroup" && setting.value.starts_with('/'));
+        let renewed = match path.is_empty() {
+            true => Err(anyhow!("the line has no path of a cgroup")),
+            false => create(self.root, &running.name, &running.tracker, &path, &|_| ()),
+        };
+        if let Err(error) = &renewed {
+            say(&format!("{}: {error:#}", about_missing(missing)));
+        }
+        renewed.is_ok()
     }
 
     /// Changes the running instance. Returns why only a new instance can have what the line gives, if so.
@@ -327,6 +358,7 @@ fn said(entry: &Entry, done: &Done) -> String {
             "restarted",
             format!(": its counters and alerts start again, because {why}"),
         ),
+        Done::Renewed => ("renewed", ": its cgroup had been replaced".to_string()),
         Done::Nothing => ("unchanged", String::new()),
     };
     format!("{what} {} ({}){more}", entry.name, entry.place())

@@ -12,13 +12,15 @@ use std::path::Path;
 use anyhow::Result;
 use lt_common::Outcome;
 use lt_common::exec::{self, Exec};
+use lt_common::group::{self, Groups};
 use lt_common::module;
 use lt_common::out::{self, Colour};
-use lt_proc::ProcRoot;
+use lt_proc::{Instance, ProcRoot};
 use lt_readiness::{Line, State};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::cli::CheckArgs;
+use crate::record::CAPTURES;
 
 #[derive(Debug)]
 struct Answer {
@@ -70,7 +72,7 @@ pub(crate) fn run(root: &ProcRoot, args: &CheckArgs) -> Result<Outcome> {
     let questions: [&dyn Fn() -> Answer; 7] = [
         &user,
         &|| the_module(root),
-        &|| instances(root),
+        &|| instances(root, &mut Groups::find()),
         &lttng,
         &kernel_tracer,
         &real_time,
@@ -141,7 +143,7 @@ fn the_module(root: &ProcRoot) -> Answer {
         let todo = module::how_to_be_let_in(root.path());
         return answer(State::Bad, "module", found, todo);
     }
-    if module::is_installed() {
+    if module::is_installed("latency_tracker") {
         let found = "not loaded, but installed";
         return answer(State::Warn, "module", found, "").by("modprobe latency_tracker");
     }
@@ -150,9 +152,21 @@ fn the_module(root: &ProcRoot) -> Answer {
     answer(State::Bad, "module", "neither loaded nor installed", todo)
 }
 
-fn instances(root: &ProcRoot) -> Answer {
+fn instances(root: &ProcRoot, groups: &mut Groups) -> Answer {
     match root.instances() {
-        Ok(all) => answer(State::Ok, "instances", format!("{} running", all.len()), ""),
+        Ok(all) => {
+            let missing = all.iter().filter(|one| groups.missing(one).is_some());
+            let missing: Vec<&Instance> = missing.collect();
+            let names: Vec<&str> = missing.iter().map(|one| one.name.as_str()).collect();
+            let running = format!("{} running", all.len());
+            match missing.first() {
+                None => answer(State::Ok, "instances", running, ""),
+                Some(first) => {
+                    let found = format!("{running}; their cgroup is gone: {}", names.join(", "));
+                    answer(State::Warn, "instances", found, group::remedy(first))
+                }
+            }
+        }
         Err(error) => answer(
             State::Warn,
             "instances",
@@ -185,9 +199,9 @@ fn kernel_tracer() -> Answer {
     if Path::new("/sys/module/lttng_tracer").exists() {
         return answer(State::Ok, "lttng modules", "loaded", "");
     }
-    match Exec::new("modprobe", ["--dry-run", "lttng-tracer"]).output() {
-        Ok(_) => answer(State::Ok, "lttng modules", "installed for this kernel", ""),
-        Err(_) => answer(
+    match module::is_installed("lttng_tracer") || module::is_built_in("lttng_tracer") {
+        true => answer(State::Ok, "lttng modules", "installed for this kernel", ""),
+        false => answer(
             State::Bad,
             "lttng modules",
             "not installed for this kernel",
@@ -232,7 +246,9 @@ fn real_time() -> Answer {
 }
 
 fn disk() -> Answer {
-    match nix::sys::statvfs::statvfs(".") {
+    // The directory may not exist yet.
+    let there = Path::new(CAPTURES).ancestors().find(|path| path.exists());
+    match nix::sys::statvfs::statvfs(there.unwrap_or(Path::new("/"))) {
         Ok(fs) => {
             let free = fs.blocks_available() * fs.fragment_size();
             let state = if free < 1 << 30 {
@@ -240,7 +256,7 @@ fn disk() -> Answer {
             } else {
                 State::Ok
             };
-            let found = format!("{} free here", out::bytes(free));
+            let found = format!("{} free for {CAPTURES}", out::bytes(free));
             answer(
                 state,
                 "disk",
@@ -251,7 +267,7 @@ fn disk() -> Answer {
         Err(error) => answer(
             State::Warn,
             "disk",
-            error.to_string(),
+            format!("{CAPTURES}: {error}"),
             "record -o DIR on a disk with space",
         ),
     }

@@ -12,7 +12,7 @@ use lt_common::Outcome;
 
 use crate::cli::Cli;
 use crate::completion;
-use crate::trackers::TRACKERS;
+use crate::trackers::titles;
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Outcome> {
     io::stdout().lock().write_all(&completion::script(shell)?)?;
@@ -31,7 +31,10 @@ pub(crate) fn man(directory: &Path) -> Result<Outcome> {
 /// Writes the page of `command` and the pages of its subcommands; `above` is the page of its
 /// parent.
 fn pages(command: &clap::Command, above: Option<&str>, directory: &Path) -> io::Result<()> {
-    let man = clap_mangen::Man::new(command.clone().after_help(None));
+    // clap_mangen's own synopsis shows neither the `--` before a COMMAND nor what may be repeated.
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_string();
+    let man = clap_mangen::Man::new(command.clone().after_help(None).override_usage(usage));
     let file = man.get_filename();
     let name = file.trim_end_matches(".1");
     let mut page = Vec::new();
@@ -45,12 +48,12 @@ fn pages(command: &clap::Command, above: Option<&str>, directory: &Path) -> io::
     );
     if above.is_none() {
         text += ".SH TRACKERS\n";
-        for (tracker, what) in TRACKERS {
+        for (tracker, what) in titles() {
             text += &format!(".TP\n\\fB{tracker}\\fR\n{}\n", escaped(what));
         }
         text += "`latency\\-tracker list \\-\\-trackers` shows their parameters.\n";
     }
-    if above.is_none() || name.ends_with("-record") {
+    if above.is_none() || name == "latency-tracker-record" {
         text += ".SH FILES\n";
         for (path, what) in FILES {
             text += &format!(".TP\n\\fI{}\\fR\n{}\n", escaped(path), escaped(what));
@@ -77,6 +80,7 @@ fn sections(after_help: &str) -> String {
         let (head, body) = match paragraph.split_once(':') {
             Some(("Exit status", body)) => ("EXIT STATUS", body),
             Some(("Examples" | "Example", body)) => ("EXAMPLES", body),
+            Some(("Questions", body)) => ("QUESTIONS", body),
             _ if paragraph.trim().is_empty() => continue,
             _ => ("NOTES", paragraph),
         };
@@ -106,8 +110,24 @@ fn escaped(text: &str) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 8] = [
     ("/proc/latency_tracker", "the files of the kernel module"),
+    (
+        "/etc/latency-tracker/*.conf",
+        "instances to start: read by `apply` and by the service latency-tracker",
+    ),
+    (
+        "/etc/latency-tracker/recipes/*.recipe",
+        "recipes of your own, for `run`",
+    ),
+    (
+        "/etc/default/latency-tracker-record",
+        "options of the services latency-tracker-record@NAME",
+    ),
+    (
+        "/etc/default/latency-tracker-export",
+        "options of the service latency-tracker-export",
+    ),
     (
         "/var/lib/latency-tracker/captures",
         "the captures of `record`, unless -o names another directory",
@@ -115,6 +135,12 @@ const FILES: [(&str, &str); 3] = [
     (
         "/run/latency-tracker",
         "what a run has set up, so that the next one can remove it if the run was killed",
+    ),
+    (
+        "/usr/share/doc/latency-tracker",
+        "the guides, as text; below /usr/local after `make install`. guide/explain.md: what the \
+         sentences mean. guide/administrators.md: what it costs, and who may read what. \
+         trackers/NAME.md: the parameters and fields of a tracker",
     ),
 ];
 
@@ -133,5 +159,20 @@ mod tests {
              .PP\nTwo.\n"
         );
         assert_eq!(escaped(".a"), "\\&.a");
+    }
+
+    #[test]
+    fn a_synopsis_shows_where_a_command_begins() {
+        let directory = tempfile::tempdir().unwrap();
+        man(directory.path()).unwrap();
+        let page = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
+        let why = page("latency-tracker-why.1");
+        assert!(why.contains("[\\-\\- <COMMAND>...]"), "{why}");
+        // The captures are those of `record`.
+        let (record, other) = (
+            page("latency-tracker-record.1"),
+            page("latency-tracker-profile-record.1"),
+        );
+        assert!(record.contains(".SH FILES") && !other.contains(".SH FILES"));
     }
 }

@@ -172,7 +172,8 @@ const SINCE: &str = " since the start";
 fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if percentiles.is_empty() {
-        lines.push("no operation has ended yet".to_string());
+        let when = if whole { "yet" } else { "in this interval" };
+        lines.push(format!("no delay recorded {when}"));
     } else {
         let known = percentiles.iter();
         let known: Vec<String> = known
@@ -182,7 +183,7 @@ fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) ->
         lines.push("(percentiles are upper bounds, at most 1/8 above the true value)".to_string());
     }
     let n = |key| out::thousands(stats.count(key));
-    if whole && stats.count("ended") > 0 {
+    if whole && count > 0 {
         let ns = |key| Nanos(stats.count(key));
         lines.push(format!(
             "min {}  mean {}  max {}",
@@ -259,6 +260,14 @@ mod tests {
                 "ended 100,000,000  pending 64  alerts since the start 1,234,567",
                 "lost since the start: alerts 1,234,567, events 99,999 (pool full)",
             ]
+        );
+        // The delays of operations that began before the start are not known, and not 0.
+        let stats = Stats::parse("ended 3\nbefore_start_ended 3\nmin 0\nmean 0\nmax 0\n");
+        let lines = footer(&[], 0, &stats.unwrap(), true);
+        assert_eq!(lines[0], "no delay recorded yet");
+        assert!(
+            lines.iter().all(|line| !line.starts_with("min")),
+            "{lines:?}"
         );
     }
 }

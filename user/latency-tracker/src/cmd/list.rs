@@ -4,13 +4,15 @@
 
 use anyhow::{Result, bail};
 use lt_common::Outcome;
+use lt_common::group::{self, Groups};
 use lt_common::out::{self, Colour};
 use lt_common::seconds::interval;
-use lt_proc::{Instance, Nanos, ParamInfo, ProcRoot, Stats, TrackerInfo};
+use lt_proc::{Instance, Nanos, ParamInfo, ProcError, ProcRoot, Stats, TrackerInfo};
 use serde::Serialize;
 
 use super::unseen::unseen;
 use crate::cli::ListArgs;
+use crate::trackers;
 
 mod rates;
 
@@ -20,11 +22,14 @@ struct Row {
     #[serde(flatten)]
     instance: Instance,
     stats: Stats,
+    /// The number of the cgroup of the filter, if there is no such cgroup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing_cgroup: Option<u64>,
 }
 
 pub(crate) fn run(root: &ProcRoot, args: &ListArgs) -> Result<Outcome> {
     match (&args.name, args.trackers) {
-        (name, true) => return trackers(&root.trackers()?, name.as_deref(), args.json),
+        (name, true) => return show(&root.trackers()?, name.as_deref(), args.json),
         (Some(name), false) => {
             return match interval(&args.interval)? {
                 Some(times) => rates::show(root, name, args.json, times),
@@ -34,12 +39,19 @@ pub(crate) fn run(root: &ProcRoot, args: &ListArgs) -> Result<Outcome> {
         (None, false) => {}
     }
     let mut rows = Vec::new();
+    let mut groups = Groups::find();
     for instance in root.instances()? {
-        // Removed between two reads: leave it out of the list.
-        let Ok(stats) = root.stats(&instance.name) else {
-            continue;
-        };
-        rows.push(Row { instance, stats });
+        match root.stats(&instance.name) {
+            Ok(stats) => rows.push(Row {
+                missing_cgroup: groups.missing(&instance),
+                instance,
+                stats,
+            }),
+            // Removed between two reads: leave it out of the list.
+            Err(ProcError::NoInstance(_)) => {}
+            Err(_) if matches!(root.instance(&instance.name), Err(ProcError::NoInstance(_))) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     if args.json {
         for row in &rows {
@@ -68,6 +80,13 @@ pub(crate) fn run(root: &ProcRoot, args: &ListArgs) -> Result<Outcome> {
             };
             out::line(&line)?;
         }
+        for row in &rows {
+            if let Some(number) = row.missing_cgroup {
+                let (name, about) = (&row.instance.name, group::about_missing(number));
+                out::note(&format!("{name}: {about}"));
+                out::note(&group::remedy(&row.instance));
+            }
+        }
     }
     Ok(Outcome::Fine)
 }
@@ -76,6 +95,7 @@ fn cells(row: &Row) -> Vec<String> {
     let params = &row.instance.params;
     let state = match params.number("enabled") {
         Some(0) => "off",
+        _ if row.missing_cgroup.is_some() => "no-cgroup",
         _ => "on",
     };
     let threshold = params
@@ -99,8 +119,13 @@ fn cells(row: &Row) -> Vec<String> {
 fn one(root: &ProcRoot, name: &str, json: bool) -> Result<Outcome> {
     let instance = root.instance(name)?;
     let stats = root.stats(name)?;
+    let missing_cgroup = Groups::find().missing(&instance);
     if json {
-        out::json(&Row { instance, stats })?;
+        out::json(&Row {
+            instance,
+            stats,
+            missing_cgroup,
+        })?;
         return Ok(Outcome::Fine);
     }
     // If the trackers cannot be read, show the parameters without units and descriptions.
@@ -113,8 +138,13 @@ fn one(root: &ProcRoot, name: &str, json: bool) -> Result<Outcome> {
             out::line(&line)?;
         }
     }
-    if let Some(unseen) = unseen(&instance, &stats) {
-        for line in out::wrap(&format!("Note: {unseen}."), 2) {
+    let missing = missing_cgroup.map(|number| {
+        let (about, remedy) = (group::about_missing(number), group::remedy(&instance));
+        format!("Note: {about}. {remedy}.")
+    });
+    let unseen = unseen(&instance, &stats, info).map(|unseen| format!("Note: {unseen}."));
+    for about in missing.into_iter().chain(unseen) {
+        for line in out::wrap(&about, 2) {
             out::line(&line)?;
         }
     }
@@ -161,7 +191,8 @@ fn counter(key: &str, n: u64) -> Vec<String> {
     vec![format!("  {key}"), value, text.to_string()]
 }
 
-fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> {
+/// Shows all trackers, or only the one with this name, with examples.
+fn show(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> {
     let names = || all.iter().map(|t| t.name.as_str());
     if let Some(name) = name.filter(|name| names().all(|n| n != *name)) {
         let hint = match lt_common::instance::meant(name, names()) {
@@ -175,8 +206,7 @@ fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outco
             out::json(tracker)?;
             continue;
         }
-        let name = out::paint(Colour::Bold, &tracker.name);
-        out::line(&name)?;
+        out::line(&out::paint(Colour::Bold, &tracker.name))?;
         for line in out::wrap(&tracker.text, 2) {
             out::line(&line)?;
         }
@@ -186,13 +216,39 @@ fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outco
                 out::paint(Colour::Yellow, "not on this kernel:")
             ))?;
         }
+        if let Some(lacks) = &tracker.lacks {
+            let label = out::paint(Colour::Yellow, "not on this architecture:");
+            out::line(&format!("  {label}"))?;
+            for line in out::wrap(lacks, 6) {
+                out::line(&line)?;
+            }
+        }
         for param in &tracker.params {
             for line in describe(param) {
                 out::line(&line)?;
             }
         }
+        if name.is_some() && tracker.unavailable.is_none() {
+            for line in examples(&tracker.name) {
+                out::line(&line)?;
+            }
+        }
     }
     Ok(Outcome::Fine)
+}
+
+/// Returns commands that start an instance of a tracker, under a heading. A long command goes on in the next line.
+fn examples(tracker: &str) -> Vec<String> {
+    const GOES_ON: &str = " \\\n";
+    let command = |line: &String| {
+        let width = out::HELP_WIDTH - GOES_ON.len();
+        out::wrap_to(&format!("latency-tracker start {line}"), 4, width).join(GOES_ON)
+    };
+    let mut lines: Vec<String> = trackers::examples(tracker).iter().map(command).collect();
+    if !lines.is_empty() {
+        lines.insert(0, "  Examples:".to_string());
+    }
+    lines
 }
 
 /// Returns `name=default` and the type, then the description, indented and wrapped.
@@ -209,6 +265,22 @@ fn describe(param: &ParamInfo) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_instance_without_its_cgroup_is_not_shown_as_on() {
+        let state = |enabled: u64, missing_cgroup: Option<u64>| {
+            let line = format!("web offcpu enabled={enabled} cgroup=7");
+            let row = Row {
+                instance: Instance::parse(&line).unwrap(),
+                stats: Stats::default(),
+                missing_cgroup,
+            };
+            cells(&row).swap_remove(2)
+        };
+        assert_eq!(state(1, None), "on");
+        assert_eq!(state(1, Some(7)), "no-cgroup");
+        assert_eq!(state(0, Some(7)), "off");
+    }
 
     #[test]
     fn durations_are_shown_with_a_unit_and_text_is_wrapped() {

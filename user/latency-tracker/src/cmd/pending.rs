@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 use lt_common::Outcome;
-use lt_common::out;
+use lt_common::{disk, out};
 use lt_proc::{Pending, ProcError, ProcRoot};
 use serde::Serialize;
 
@@ -44,11 +44,14 @@ pub(crate) fn run(root: &ProcRoot, args: &PendingArgs) -> Result<Outcome> {
     } else {
         table(&all, args)?;
     }
+    let trackers = root.trackers().unwrap_or_default();
     for name in names {
-        // Skips an instance that was removed meanwhile.
-        if let (Ok(instance), Ok(stats)) = (root.instance(&name), root.stats(&name))
-            && let Some(unseen) = unseen(&instance, &stats)
-        {
+        let (Ok(instance), Ok(stats)) = (root.instance(&name), root.stats(&name)) else {
+            // It was removed meanwhile.
+            continue;
+        };
+        let info = trackers.iter().find(|t| t.name == instance.tracker);
+        if let Some(unseen) = unseen(&instance, &stats, info) {
             out::note(&format!("{name} ({}): {unseen}", instance.tracker));
         }
     }
@@ -76,37 +79,6 @@ fn row(name: &str, pending: &Pending) -> Vec<String> {
         name.to_string(),
         text("tid"),
         out::printable(&text("comm")),
-        out::printable(&named(&pending.subject(), disk)),
+        out::printable(&disk::named(&pending.subject())),
     ]
-}
-
-/// Replaces the number of each disk with its name.
-fn named(subject: &str, disk: impl Fn(&str) -> Option<String>) -> String {
-    let word = |word: &str| {
-        let name = word.strip_prefix("dev=").and_then(&disk);
-        name.map_or(word.to_string(), |name| format!("dev={name}"))
-    };
-    subject.split(' ').map(word).collect::<Vec<_>>().join(" ")
-}
-
-/// Returns the disk with this number, such as 8:0, if it still exists.
-fn disk(number: &str) -> Option<String> {
-    let (major, minor) = number.split_once(':')?;
-    let _: (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
-    let link = std::fs::read_link(format!("/sys/dev/block/{number}")).ok()?;
-    Some(link.file_name()?.to_string_lossy().into_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_disk_has_its_name() {
-        let disk_8 = |number: &str| (number == "8:0").then(|| "sda".to_string());
-        assert_eq!(named("dev=8:0 sector=8", disk_8), "dev=sda sector=8");
-        assert_eq!(named("op=R dev=9:0 x", disk_8), "op=R dev=9:0 x");
-        assert_eq!(disk("../8:0"), None);
-        assert_eq!(disk("4000:7"), None);
-    }
 }

@@ -42,6 +42,7 @@ pub(crate) fn run(args: &RecipesArgs) -> Result<Outcome> {
 }
 
 fn one(recipes: &Recipes, name: &str, json: bool) -> Result<Outcome> {
+    recipes.unread().into_iter().for_each(note);
     let found = recipes
         .find(name)
         .map_err(|fault| anyhow::anyhow!("{fault}"))?;

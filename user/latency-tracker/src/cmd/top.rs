@@ -7,6 +7,7 @@
 //!   read      the files of all instances  ->  a Reading
 //!   rows      two Readings                ->  a Row for each instance: the interval
 //!   columns   Rows                        ->  cells, widths, order
+//!   groups    alerts                      ->  late operations by task, subject or stack
 //!
 //!   batch     prints them                     live    keys, signals, ticks
 //!                                             state   what is shown and selected
@@ -19,6 +20,7 @@
 mod batch;
 mod columns;
 mod draw;
+mod groups;
 mod input;
 mod keys;
 mod live;

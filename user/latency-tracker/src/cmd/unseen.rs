@@ -2,12 +2,18 @@
 
 //! Describes the operations in flight at the start of an instance that are not tracked.
 
-use lt_proc::{Instance, Stats};
+use lt_proc::{Instance, Stats, TrackerInfo};
 
 /// Returns a clause about the operations that were in flight at the start and are not tracked; `None` if there are
 /// none.
-pub(crate) fn unseen(instance: &Instance, stats: &Stats) -> Option<&'static str> {
-    if stats.get("before_start").is_none() {
+pub(crate) fn unseen(
+    instance: &Instance,
+    stats: &Stats,
+    info: Option<&TrackerInfo>,
+) -> Option<&'static str> {
+    let lacks = info.and_then(|info| info.lacks.as_deref());
+    let finds_none = lacks.is_some_and(|lacks| lacks.contains("in flight at the start"));
+    if stats.get("before_start").is_none() || finds_none {
         return Some("operations in flight before its start are not tracked");
     }
     match instance.tracker.as_str() {
@@ -35,20 +41,26 @@ mod tests {
         };
         let stock = Stats::parse("started 1\nbefore_start 1\nbefore_start_ended 0\n").unwrap();
         let none = Stats::parse("started 1\n").unwrap();
-        assert_eq!(unseen(&instance("offcpu"), &stock), None);
+        assert_eq!(unseen(&instance("offcpu"), &stock, None), None);
         assert!(
-            unseen(&instance("offcpu"), &none).is_some(),
+            unseen(&instance("offcpu"), &none, None).is_some(),
             "an older module"
         );
         assert!(
-            unseen(&instance("syscall"), &stock)
+            unseen(&instance("syscall"), &stock, None)
                 .unwrap()
                 .contains("slept")
         );
         assert!(
-            unseen(&instance("block"), &none)
+            unseen(&instance("block"), &none, None)
                 .unwrap()
                 .contains("not tracked")
+        );
+        let arm64 = "syscall: x; lacks: calls in flight at the start, on arm64\n";
+        let arm64 = TrackerInfo::parse_all(arm64).unwrap();
+        assert_eq!(
+            unseen(&instance("syscall"), &stock, arm64.first()),
+            unseen(&instance("block"), &none, None)
         );
     }
 }

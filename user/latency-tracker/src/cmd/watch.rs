@@ -47,10 +47,10 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
     if let Some(total) = watcher.overruns.total(args.name.as_deref()) {
         out::note(&total);
     }
-    Ok(if watcher.seen > 0 {
-        Outcome::Alert
-    } else {
-        Outcome::Fine
+    // A lost alert has fired, too.
+    Ok(match (watcher.seen, watcher.overruns.lost) {
+        (0, 0) => Outcome::Fine,
+        _ => Outcome::Alert,
     })
 }
 

@@ -2,7 +2,7 @@
 
 //! The explanation without a trace: the late task and operation, and the fields of the alert that point to a cause.
 
-use lt_common::out;
+use lt_common::{disk, out};
 use lt_proc::{Alert, Nanos, Pending, Reason};
 
 use super::resource;
@@ -40,7 +40,8 @@ pub(crate) fn unfinished(tracker: &str, pending: &Pending) -> Vec<String> {
         false => "",
     };
     let age = Nanos(pending.age());
-    let what = format!("{owner}{tracker}, for {least}{age}: {}", pending.subject());
+    let subject = disk::named(&pending.subject());
+    let what = format!("{owner}{tracker}, for {least}{age}: {subject}");
     let mut lines = out::wrap(&out::printable(&what), 2);
     lines.extend(pending.stack().iter().map(|function| out::frame(function)));
     lines
@@ -89,11 +90,22 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
         Some((tid, out::printable(&comm)))
     };
     let time = |key: &str| fields.number(key).map(Nanos);
+    let is_deadline = fields.text("policy").as_deref() == Some("deadline");
     match alert.tracker.as_str() {
         "runqueue" => match task("by") {
             _ if resource::is_held_by_quota(alert) => {
                 sentences.push("at first the quota of its cgroup held it back (cpu.max)".into());
             }
+            _ if is_deadline && fields.number("throttled") == Some(1) => sentences.push(
+                "at first it had used up its runtime (SCHED_DEADLINE), or yielded the rest with \
+                 sched_yield"
+                    .into(),
+            ),
+            Some((0, _)) if is_deadline => sentences.push(
+                "at first no other task ran on that CPU: the task had used up its runtime \
+                 (SCHED_DEADLINE), or was moved to another CPU"
+                    .into(),
+            ),
             Some((0, _)) => sentences.push(
                 "at first no other task ran on that CPU: the quota of the cgroup was used up (cpu.max), \
                  or the task was moved to another CPU"
@@ -203,12 +215,21 @@ mod tests {
 
     #[test]
     fn an_idle_cpu_names_no_other_task() {
-        let by =
-            "prio=120 policy=other state=R from=0 migrated=0 by_pid=0 by_tid=0 by_comm=\"idle\"";
-        let text = text(&alert("runqueue", 9_000_000, 5_000_000, by), &[]);
+        let said = |policy: &str| {
+            let by = format!(
+                "policy={policy} state=R from=0 migrated=0 by_pid=0 by_tid=0 by_comm=\"idle\""
+            );
+            let text = text(&alert("runqueue", 9_000_000, 5_000_000, &by), &[]);
+            assert!(text.contains("moved to"), "{text}");
+            text
+        };
+        let other = said("other");
+        assert!(other.contains("cpu.max"), "{other}");
+        // A quota does not apply to such a task.
+        let deadline = said("deadline");
         assert!(
-            text.contains("cpu.max") && text.contains("moved to"),
-            "{text}"
+            deadline.contains("SCHED_DEADLINE") && !deadline.contains("cpu.max"),
+            "{deadline}"
         );
     }
 
@@ -231,10 +252,17 @@ mod tests {
                 "{text}"
             );
         }
-        // The functions in which a task was preempted give no reason.
+        let deadline = said("policy=deadline throttled=1");
+        assert!(
+            deadline.contains("used up its runtime (SCHED_DEADLINE)")
+                && !deadline.contains("innocent")
+                && !deadline.contains("cpu.max"),
+            "{deadline}"
+        );
+        // The functions in which a task was preempted give no reason, nor does the policy.
         for other in [
             "throttled=0 stack=\"preempt_schedule_irq+0x1/0x2,balance_dirty_pages+0x1/0x2\"",
-            "policy=deadline throttled=1",
+            "policy=deadline throttled=0",
         ] {
             let text = said(other);
             assert!(

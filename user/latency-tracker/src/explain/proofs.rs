@@ -135,9 +135,9 @@ impl<'a> Proofs<'a> {
         let Some(levels) = self.levels(thread) else {
             return Quota::Open;
         };
-        let limited = levels.into_iter().filter(|(_, cgroup)| has_quota(cgroup));
         let mut grown = Vec::new();
-        let mut open = 0;
+        let mut open = usize::from(has_hidden(&levels));
+        let limited = levels.into_iter().filter(|(_, cgroup)| has_quota(cgroup));
         for (number, cgroup) in limited {
             match throttled(cgroup, from, to) {
                 Some(true) => grown.push(number),
@@ -155,7 +155,7 @@ impl<'a> Proofs<'a> {
 
     /// The level with a quota, if there is exactly one.
     fn only_quota(&self, thread: ThreadId) -> Option<u16> {
-        let levels = self.levels(thread)?;
+        let levels = self.levels(thread).filter(|levels| !has_hidden(levels))?;
         let mut limited = levels.iter().filter(|(_, cgroup)| has_quota(cgroup));
         let (number, _) = limited.next()?;
         limited.next().is_none().then_some(*number)
@@ -239,6 +239,11 @@ impl Beside for Proofs<'_> {
 pub(super) fn cgroups(evidence: &Evidence) -> Vec<String> {
     let all = evidence.cgroups.iter();
     all.map(|cgroup| cgroup.path.clone()).collect()
+}
+
+/// Whether these levels have ancestors that are not visible, and may have a quota: `/` is listed only in a container.
+fn has_hidden(levels: &[(u16, &Cgroup)]) -> bool {
+    levels.iter().any(|(_, cgroup)| cgroup.path == "/")
 }
 
 fn has_quota(cgroup: &Cgroup) -> bool {

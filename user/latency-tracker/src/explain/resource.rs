@@ -43,11 +43,11 @@ const SLEEPS: [(&str, &str); 57] = [
     ),
     (
         "__bio_queue_enter",
-        "a queue that is frozen while it is reconfigured",
+        "a queue that is frozen while it is reconfigured, or whose disk is resuming",
     ),
     (
         "blk_queue_enter",
-        "a queue that is frozen while it is reconfigured",
+        "a queue that is frozen while it is reconfigured, or whose disk is resuming",
     ),
     (
         "mempool_alloc_from_pool",

@@ -4,7 +4,8 @@
 //!
 //! A sample is the difference of two readings, so together the samples contain everything that
 //! happened, whenever they are taken. If the profile is reset between two samples, the profile
-//! that the reset ended is read as well.
+//! that the reset ended is read as well. If it is reset twice, counts are missing: a note reports
+//! that, and the samples leave a gap.
 
 use std::time::Instant;
 

@@ -149,7 +149,7 @@ impl ProfileFile {
             value.is_none() && text.trim_start().starts_with('{') && text.contains(FORMAT);
         ensure!(
             damaged || format == Some(FORMAT),
-            "not a profile: expected a file that `latency-tracker profile record` wrote"
+            "not a profile: expected a file that `latency-tracker profile save` or `record` wrote"
         );
         let value: serde_json::Value = serde_json::from_str(text)?;
         let version = value.get("version").and_then(serde_json::Value::as_u64);
@@ -163,8 +163,8 @@ impl ProfileFile {
         // Parsed from the text, not from the value, so an error names the line.
         let file: Self = serde_json::from_str(text)?;
         ensure!(
-            file.low.is_sorted_by(|a, b| a < b),
-            "low: expected rising numbers"
+            !file.low.is_empty() && file.low.is_sorted_by(|a, b| a < b),
+            "low: expected rising numbers, at least one"
         );
         for (i, sample) in file.samples.iter().enumerate() {
             ensure!(
@@ -192,6 +192,15 @@ impl ProfileFile {
     /// Total length of the samples, s.
     pub(crate) fn seconds(&self) -> f64 {
         self.samples.iter().map(Sample::seconds).sum()
+    }
+
+    /// Whether `later` has counted on from this profile, and so includes all its operations.
+    pub(crate) fn is_in(&self, later: &Self) -> bool {
+        let (Some(own), Some(its)) = (self.samples.first(), later.samples.first()) else {
+            return false;
+        };
+        let is_same = self.host == later.host && self.instance == later.instance;
+        is_same && own.begin == its.begin && own.end < its.end
     }
 
     /// All samples together, by class.
@@ -281,6 +290,7 @@ pub(super) mod tests {
                 "[2,1],\"samples\"",
                 "low: expected rising",
             ),
+            ("[1,2],\"samples\"", "[],\"samples\"", "at least one"),
             ("[3,4]", "[3]", "sample 0: b_write has 1 rows, not 2"),
             (
                 "[3,4]",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use lt_common::lttng::analyses::Analysis;
+use lt_common::lttng::analyses::{Analysis, buffers_for};
 use lt_common::lttng::events::{default_events, left_out_if_lean, matches};
 use lt_common::lttng::{Buffers, Format};
 use lt_common::seconds::{seconds, some_time};
@@ -20,7 +20,7 @@ use crate::carried;
 use crate::completion;
 
 /// Options that make sense only for alerts of an instance.
-const ALERTS_ONLY: [&str; 13] = [
+const ALERTS_ONLY: [&str; 14] = [
     "name",
     "max_captures",
     "post_trigger",
@@ -29,6 +29,7 @@ const ALERTS_ONLY: [&str; 13] = [
     "max_per_day",
     "disk_budget",
     "rotate",
+    "keep",
     "keep_for",
     "no_default_events",
     "lean",
@@ -101,15 +102,18 @@ pub(crate) struct RecordArgs {
     /// Remove the oldest capture when the budget is used up, instead of ending.
     #[arg(long)]
     pub(crate) rotate: bool,
+    /// Whenever a capture is saved, remove all but the newest N in the directory.
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) keep: Option<usize>,
     /// Whenever a capture is saved, remove captures older than this (30d).
     #[arg(long, value_name = "DURATION", value_parser = some_time)]
     pub(crate) keep_for: Option<Nanos>,
-    /// The size of a sub-buffer, a power of two.
-    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = power_of_two)]
-    pub(crate) subbuf_size: Size,
-    /// Sub-buffers per CPU, a power of two.
-    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = two_to_the_n)]
-    pub(crate) num_subbuf: u64,
+    /// The size of a sub-buffer, a power of two [default: 1M; for --events-for up to 4M, by analysis and memory].
+    #[arg(long, value_name = "SIZE", value_parser = power_of_two)]
+    pub(crate) subbuf_size: Option<Size>,
+    /// Sub-buffers per CPU, a power of two [default: 4; for --events-for 8].
+    #[arg(long, value_name = "COUNT", value_parser = two_to_the_n)]
+    pub(crate) num_subbuf: Option<u64>,
     /// Also record this kernel event; repeatable. A `*` at the end matches any suffix.
     #[arg(short = 'e', long = "event", value_name = "EVENT", value_parser = event)]
     pub(crate) events: Vec<String>,
@@ -151,9 +155,13 @@ impl RecordArgs {
     }
 
     pub(crate) fn buffers(&self) -> Buffers {
+        let chosen = match self.events_for.as_slice() {
+            [] => Buffers::default(),
+            analyses => buffers_for(analyses),
+        };
         Buffers {
-            subbuf_size: self.subbuf_size.0,
-            num_subbuf: self.num_subbuf,
+            subbuf_size: self.subbuf_size.map_or(chosen.subbuf_size, |size| size.0),
+            num_subbuf: self.num_subbuf.unwrap_or(chosen.num_subbuf),
         }
     }
 
@@ -260,6 +268,7 @@ mod tests {
             }
         );
         assert_eq!(args.cooldown, Nanos(1_000_000_000));
+        assert_eq!((args.keep, args.keep_for), (None, None));
         assert_eq!(
             args.events("block").len(),
             default_events("block", false).len()
@@ -300,10 +309,15 @@ mod tests {
         let args = parse(&["--events-for", "cpu,irq", "-d", "1s"]).unwrap();
         assert_eq!(args.events_for, [Analysis::Cpu, Analysis::Irq]);
         assert_eq!(args.name(), "");
+        assert_eq!(args.buffers(), buffers_for(&args.events_for));
+        let args = parse(&["--events-for", "path", "--subbuf-size", "64K"]).unwrap();
+        assert_eq!(args.buffers().subbuf_size, 64 << 10);
+        assert_eq!(args.buffers().num_subbuf, 8);
         for bad in [
             &["--events-for", "cpu", "slow"][..],
             &["--events-for", "nothing"],
             &["--events-for", "cpu", "--rotate"],
+            &["--events-for", "cpu", "--keep", "5"],
             &["-d", "1s"],
         ] {
             assert!(parse(bad).is_err(), "{bad:?}");
@@ -322,6 +336,7 @@ mod tests {
             ["--subbuf-size", "1K"],
             ["--num-subbuf", "3"],
             ["-n", "0"],
+            ["--keep", "0"],
             ["--disk-budget", "0"],
             ["--disk-budget", "0G"],
             ["--duration", "0"],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Estimates how many seconds the flight recorder covers, and how many events per second it records.
+//! Estimates how many seconds the flight recorder covers and how many events per second it records, or what a
+//! recording to disk will cost.
 //!
 //! buffer = (sub-buffers - 1) x their size, per CPU; time = buffer / bytes per second. One sub-buffer does not count:
 //! it is always being overwritten. The rate is measured: the recorder runs for about a second, then a snapshot shows
@@ -16,6 +17,7 @@ use anyhow::{Context, Result};
 use lt_common::lttng::Buffers;
 use lt_common::lttng::events::matches;
 use lt_common::out::bytes;
+use lt_proc::Nanos;
 
 /// Events are counted in samples up to this size; larger samples are measured in bytes only.
 const COUNT_UP_TO: u64 = 64 << 20;
@@ -99,6 +101,37 @@ impl Estimate {
     pub(crate) fn seconds(&self) -> Option<f64> {
         let rate = self.busiest as f64 / self.sampled.as_secs_f64();
         (self.busiest > 0).then(|| self.kept() as f64 / rate)
+    }
+
+    /// The cost of a recording to disk, of which this is a sample, for `time` if that is known. `lossy`: LTTng
+    /// discarded events of the sample.
+    pub(super) fn of_recording(&self, lossy: bool, time: Option<Nanos>) -> String {
+        let b = self.buffers;
+        let rate = |n: u64| n as f64 / self.sampled.as_secs_f64();
+        let written = rate(self.total);
+        let events = match self.events {
+            Some(events) => format!("{:.0} events/s, ", rate(events.all)),
+            None => String::new(),
+        };
+        let whole = match time {
+            Some(time) => {
+                let size = written * Duration::from(time).as_secs_f64();
+                format!(", {} in {}", bytes(size as u64), time.exact())
+            }
+            None => String::new(),
+        };
+        format!(
+            "buffers: {} x {} on each of {} CPUs, {} of memory\n\
+             cost: {} {events}{}/s on disk{whole}\n  \
+             (estimated from {:.1} s of recording; more when the machine is busier)",
+            b.num_subbuf,
+            bytes(b.subbuf_size),
+            self.cpus,
+            bytes(b.num_subbuf * b.subbuf_size * self.cpus as u64),
+            if lossy { "more than" } else { "about" },
+            bytes(written as u64),
+            self.sampled.as_secs_f64()
+        )
     }
 }
 
@@ -208,6 +241,25 @@ mod tests {
             bytes((1 << 20) + 1000)
         );
         assert!(text.ends_with(&cost), "{text}");
+    }
+
+    #[test]
+    fn a_recording_costs_memory_and_disk_space() {
+        let mut sample = estimate(300 << 10);
+        let text = sample.of_recording(false, Some(Nanos(10_000_000_000)));
+        assert_eq!(
+            text,
+            "buffers: 4 x 1 MiB on each of 2 CPUs, 8 MiB of memory\n\
+             cost: about 3000 events/s, 301.0 KiB/s on disk, 2.9 MiB in 10s\n  \
+             (estimated from 1.0 s of recording; more when the machine is busier)"
+        );
+        assert!(text.lines().all(|l| l.len() < 80));
+        sample.events = None;
+        let text = sample.of_recording(true, None);
+        assert!(
+            text.contains("\ncost: more than 301.0 KiB/s on disk\n"),
+            "{text}"
+        );
     }
 
     #[test]

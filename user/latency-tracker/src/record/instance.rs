@@ -2,6 +2,7 @@
 
 //! The instance that a recording waits for: created for the run, or an existing one, which is kept.
 
+use std::cell::Cell;
 use std::fs;
 
 use anyhow::{Result, bail};
@@ -62,12 +63,13 @@ pub(crate) fn tracker(root: &ProcRoot, args: &RecordArgs) -> Result<String> {
 pub(crate) struct Armed<'a> {
     root: &'a ProcRoot,
     instance: Instance,
-    ours: bool,
+    ours: Cell<bool>,
     /// Whether to enable the instance when armed: it was created disabled, because the user did not set `enabled`.
     enable: bool,
 }
 
 const ENABLED: &str = "enabled";
+const CGROUP: &str = "cgroup";
 
 impl<'a> Armed<'a> {
     /// Uses the existing instance, or creates it, disabled unless the user set `enabled`. At creation, the kernel
@@ -81,7 +83,7 @@ impl<'a> Armed<'a> {
             return Ok(Self {
                 root,
                 instance,
-                ours: false,
+                ours: Cell::new(false),
                 enable: false,
             });
         }
@@ -95,7 +97,7 @@ impl<'a> Armed<'a> {
         let armed = Self {
             root,
             instance: root.instance(args.name())?,
-            ours: true,
+            ours: Cell::new(true),
             enable,
         };
         armed.note(left);
@@ -120,6 +122,27 @@ impl<'a> Armed<'a> {
         left.update(|owned| drop(owned.instances.insert(name, line)));
     }
 
+    /// The number of the cgroup to which the instance is limited now, if it still exists and is limited to one.
+    pub(crate) fn cgroup(&self) -> Option<u64> {
+        let now = self.root.instance(&self.instance.name).ok()?;
+        now.params.number(CGROUP)
+    }
+
+    /// Limits the instance to the cgroup with this number.
+    pub(crate) fn limit_to(&self, cgroup: u64, left: &mut Note) -> Result<()> {
+        let (name, tracker) = (&self.instance.name, &self.instance.tracker);
+        let setting = Setting {
+            key: CGROUP.into(),
+            value: cgroup.to_string(),
+        };
+        self.root.create(name, tracker, &[setting])?;
+        if self.ours.get() {
+            let line = self.root.instance(name)?.to_string();
+            left.update(|owned| drop(owned.instances.insert(name.clone(), line)));
+        }
+        Ok(())
+    }
+
     /// The instance's line in `control`.
     pub(crate) fn line(&self) -> String {
         self.instance.to_string()
@@ -128,12 +151,17 @@ impl<'a> Armed<'a> {
     pub(crate) fn tracker(&self) -> &str {
         &self.instance.tracker
     }
+
+    /// Notes that another program has removed the instance: one that has its name by now is not ours.
+    pub(crate) fn set_removed(&self) {
+        self.ours.set(false);
+    }
 }
 
 impl Drop for Armed<'_> {
     fn drop(&mut self) {
         let name = &self.instance.name;
-        if self.ours
+        if self.ours.get()
             && self.root.instance(name).is_ok()
             && let Err(error) = self.root.remove(name)
         {

@@ -3,7 +3,8 @@
 //! `record --events-for`: records all events that an analysis reads, for a while, without an instance.
 //!
 //! A flight recorder overwrites its oldest events, and a snapshot saves the remaining ones. Here LTTng writes all
-//! events to disk instead, so that an analysis of the whole time is complete; discarded events are reported.
+//! events to disk instead, so that an analysis of the whole time is complete; discarded events are reported. A short
+//! recording, which is not kept, shows the cost before the recording starts.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,10 +19,11 @@ use lt_common::lttng::recording::{Recording, Source, Told, Wanted};
 use lt_common::lttng::{self, Daemon};
 use lt_common::out::{self, bytes, note, plural, thousands};
 use lt_common::wait::Signals;
-use lt_proc::ProcRoot;
+use lt_proc::{Nanos, ProcRoot};
 
+use super::SAMPLE;
 use super::args::RecordArgs;
-use super::estimate::count;
+use super::estimate::{Estimate, count};
 use super::flight::say_missing;
 use super::leftovers::{self, Note};
 use super::room::room;
@@ -31,6 +33,9 @@ const TRACES: &str = "/var/lib/latency-tracker/traces";
 
 /// How often LTTng writes to disk.
 const READ: Duration = Duration::from_millis(200);
+
+/// The events that LTTng writes only when a session starts.
+const ONCE: &str = "lttng_statedump_";
 
 pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
@@ -52,19 +57,29 @@ pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let daemon = Daemon::ensure()?;
     left.update(|owned| owned.daemon = daemon.started());
     let (events, calls) = wanted(args)?;
-    let events = events.join(",");
-    let tracepoints = (!events.is_empty()).then_some(Source::Tracepoints(&events));
-    let calls = calls.as_deref().map(Source::Syscalls);
-    let sources: Vec<Source<'_>> = tracepoints.into_iter().chain(calls).collect();
+    let mut often = events.clone();
+    often.retain(|event| !event.starts_with(ONCE));
+    let (events, often) = (events.join(","), often.join(","));
     let name = lttng::session_name("events", std::process::id());
     left.update(|owned| owned.session = Some(name.clone()));
     let wanted = Wanted {
         pid: None,
-        sources: &sources,
+        sources: &sources(&events, calls.as_deref()),
         buffers: args.buffers(),
         format: args.trace_format,
         read_timer: READ,
     };
+    let sample = Wanted {
+        sources: &sources(&often, calls.as_deref()),
+        ..wanted
+    };
+    note("measuring the cost for a second");
+    match cost(&name, &partial.path, &sample, args.duration, &signals) {
+        Ok(Some(cost)) => out::line(&cost)?,
+        Ok(None) => return Ok(Outcome::Fine),
+        Err(error) => note(&format!("cannot estimate the cost: {error:#}")),
+    }
+    out::line(&format!("disk: {}", room(traces.path())))?;
     let recording = Recording::start(&name, &trace, &wanted)?;
     let begun = Instant::now();
     match args.duration {
@@ -76,12 +91,23 @@ pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let stopped = recording.stop();
     // The trace may be moved once the session is gone.
     drop(recording);
-    let told = stopped.inspect_err(|_| note(&room(traces.path())))?;
+    // If the session or its daemon has ended early, what it wrote is kept.
+    if let Err(error) = &stopped {
+        note(&format!("{error:#}"));
+        note(&room(traces.path()));
+    }
     lttng::sign_trace(&trace)?;
     let alone = traces.alone()?;
     let number = traces.number(&mut partial)?;
     drop(alone);
     let path = traces.keep(partial, number)?.join("trace");
+    let Ok(told) = stopped else {
+        note(&format!(
+            "the trace may be incomplete, and its losses are unknown: {}",
+            path.display()
+        ));
+        return Ok(Outcome::Wrong);
+    };
     report(&path, took, told)?;
     for analysis in &args.events_for {
         out::line(&next(*analysis, &path))?;
@@ -105,6 +131,35 @@ fn wanted(args: &RecordArgs) -> Result<(Vec<String>, Option<String>)> {
     }
     say_missing(missing);
     Ok((there, calls))
+}
+
+/// These tracepoints, separated by commas, and system calls.
+fn sources<'a>(events: &'a str, calls: Option<&'a str>) -> Vec<Source<'a>> {
+    let tracepoints = (!events.is_empty()).then_some(Source::Tracepoints(events));
+    let calls = calls.map(Source::Syscalls);
+    tracepoints.into_iter().chain(calls).collect()
+}
+
+/// Estimates the cost of a recording of length `time` from a short one below `directory`, which is removed. Returns
+/// `None` if a signal came.
+fn cost(
+    name: &str,
+    directory: &Path,
+    wanted: &Wanted<'_>,
+    time: Option<Nanos>,
+    signals: &Signals,
+) -> Result<Option<String>> {
+    let directory = tempfile::tempdir_in(directory)?;
+    let trace = directory.path().join("trace");
+    let recording = Recording::start(name, &trace, wanted)?;
+    let begun = Instant::now();
+    if !signals.sleep(SAMPLE)? {
+        return Ok(None);
+    }
+    let took = begun.elapsed();
+    let told = recording.stop()?;
+    let estimate = Estimate::measure(&trace, wanted.buffers, took, &[])?;
+    Ok(Some(estimate.of_recording(told != Told::default(), time)))
 }
 
 /// Prints the amount of recorded data, its rate, and losses.

@@ -5,7 +5,7 @@
 use lt_proc::Stats;
 
 /// Counters that show no loss: totals, levels, and events in the life of an operation that is measured nevertheless.
-const COMPLETE: [&str; 30] = [
+const COMPLETE: [&str; 31] = [
     "attempts",
     "started",
     "ended",
@@ -29,6 +29,7 @@ const COMPLETE: [&str; 30] = [
     "partial",
     "requeued",
     "reissued",
+    "renamed",
     "early",
     "stacks",
     "copied",
@@ -40,7 +41,7 @@ const COMPLETE: [&str; 30] = [
 ];
 
 /// Counters that show a loss. A name with a tracker is for that tracker alone.
-const MISSING: [(&str, &str); 36] = [
+const MISSING: [(&str, &str); 35] = [
     (
         "full",
         "operations lost, since the pool was full; a larger max_events= avoids it",
@@ -129,10 +130,6 @@ const MISSING: [(&str, &str); 36] = [
         "wakeups of a task, and raises of a softirq, that were on a chain already",
     ),
     ("awake", "of gone: wakeups of a task that did not sleep"),
-    (
-        "renamed",
-        "of gone: execve by a thread; its call goes on under the new thread ID",
-    ),
     (
         "unqueued",
         "work items that ran without having been seen in a queue; not measured",

@@ -44,6 +44,7 @@ impl Question {
     /// Finds the recipe or the tracker. The user's settings replace settings of a recipe.
     pub(crate) fn find(what: &str, own: &[Setting], trackers: &[TrackerInfo]) -> Result<Self> {
         let recipes = Recipes::read();
+        recipes.unread().into_iter().for_each(note);
         let recipe = recipes.find(what).map_err(|fault| anyhow!("{fault}"))?;
         let Some(recipe) = recipe else {
             let known = || trackers.iter().map(|info| info.name.as_str());

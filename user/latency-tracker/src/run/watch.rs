@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use lt_common::group::{Groups, about_missing};
 use lt_common::instance::Refusal;
 use lt_common::out::note;
 use lt_common::wait::{Signals, Wake};
@@ -123,6 +124,13 @@ impl<'a> Watch<'a> {
             take_ended(&mut pending, took, &alert);
             see(alert);
         })?;
+        // Only now, since the search of many cgroups takes a while.
+        if let Some(number) = Groups::find().missing(&self.root.instance(&self.name)?) {
+            note(&format!(
+                "not measured to the end: {}",
+                about_missing(number)
+            ));
+        }
         let stats = self.root.stats(&self.name)?;
         // An operation that ended below the threshold after `pending` was read has raised no alert, and is still in the
         // list.

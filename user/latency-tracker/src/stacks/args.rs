@@ -23,6 +23,7 @@ Examples:
   latency-tracker stacks lock threshold=1ms -d 30s
   latency-tracker stacks slow_reads --by both
   latency-tracker stacks offcpu threshold=1ms -- make
+  latency-tracker stacks offcpu ustack=1 threshold=1ms --folded -- make
   latency-tracker stacks offcpu by=stack --folded -o off.folded -- make
   latency-tracker stacks fsync threshold=5ms --folded > fsync.folded
   latency-tracker stacks --alerts /var/lib/latency-tracker/captures/0001
@@ -36,10 +37,15 @@ Only operations that took longer than the threshold have a stack, so that all
 sums are of late operations. Each operation counts once, with its whole delay.
 The longest total is first.
 
+With ustack=1, the functions of the program that waited follow those of the
+kernel: for offcpu, syscall and block. Names are looked up as alerts are read,
+and an operation without such a stack is counted.
+
 By contrast, with by=stack the kernel counts every operation by its stack, late
 or not: the sums are exact and need no threshold. offcpu, runqueue, lock and
 reclaim have it. The first 256 stacks (max_labels=) have sums, and [other] has
-the rest. An instance with by=stack is read at once, or after -d.
+the rest. It has neither functions nor names of programs. An instance with
+by=stack is read at once, or after -d.
 
 Stacks at the end of an operation are recorded by offcpu, runqueue, lock and
 reclaim, and by syscall with stacks=switch, which is set here by default. All
@@ -47,13 +53,14 @@ other trackers record a stack only if timeout= is set and the operation has not
 ended by then.
 
 --folded prints `comm;outer;...;inner MICROSECONDS`, as tools for flame graphs
-read it. [no stack] and [cut off] stand for what is not recorded.";
+read it, the functions of the program before those of the kernel. [no stack],
+[no user stack] and [cut off] stand for what is not recorded.";
 
 /// By which stack to sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum By {
-    /// Where the late task was in the kernel.
+    /// Where the late task was in the kernel, and with ustack=1 in its program.
     #[default]
     Kernel,
     /// Where the waker was, from offcpu.

@@ -13,6 +13,7 @@ use super::operation::name;
 use super::report::missing;
 use super::source::Source;
 use super::tally::{Group, Sum, Sums};
+use super::user::{User, text};
 
 /// What `--json` prints; times in ns.
 #[derive(Serialize)]
@@ -58,8 +59,11 @@ struct Row<'a> {
     /// Where the tasks were, the innermost function first; empty if not recorded.
     stack: &'a [String],
     waker_stack: &'a [String],
-    /// Whether one of the stacks is cut off.
+    /// Whether one of these stacks is cut off.
     cut_off: bool,
+    /// Where the tasks were in user space, the innermost function first; empty if not recorded.
+    user_stack: Vec<String>,
+    user_cut_off: bool,
 }
 
 #[derive(Serialize)]
@@ -85,6 +89,8 @@ fn row(group: &Group) -> Row<'_> {
         stack: &group.stack,
         waker_stack: &group.waker_stack,
         cut_off: group.is_incomplete(),
+        user_stack: group.functions().iter().map(text).collect(),
+        user_cut_off: group.is_user_cut(),
     }
 }
 
@@ -116,9 +122,10 @@ pub(super) fn json(source: &Source, sums: &Sums) -> Result<String> {
     Ok(serde_json::to_string(&report)?)
 }
 
-/// A line for each stack and task, `comm;outer;...;inner MICROSECONDS`; without `comm` if the sums are not by task. With
-/// `--by waker`, the name and the stack are the waker's. With `--by both`, those of the task are followed by `--`, the
-/// stack of the waker, the innermost function first, and the name of the waker, as in bcc's offwaketime.
+/// A line for each stack and task, `comm;outer;...;inner MICROSECONDS`; without `comm` if the sums are not by task. The
+/// functions of the program, if recorded, come before those of the kernel, as in bcc's offcputime. With `--by waker`, the
+/// name and the stack are the waker's. With `--by both`, those of the task are followed by `--`, the stack of the waker,
+/// the innermost function first, and the name of the waker, as in bcc's offwaketime.
 pub(super) fn folded(sums: &Sums) -> Vec<String> {
     let mut lines = Vec::new();
     let mut add = |path: String, sum: &Sum| {
@@ -138,8 +145,7 @@ pub(super) fn folded(sums: &Sums) -> Vec<String> {
 fn path(group: &Group, comm: Option<&str>, waker: &str, by: By) -> String {
     let mut words: Vec<String> = Vec::new();
     let cut = |is_cut: bool| is_cut.then(|| "[cut off]".to_string());
-    let down = |words: &mut Vec<String>, root: Option<&str>, stack: &[String], is_cut: bool| {
-        words.extend(root.map(word));
+    let down = |words: &mut Vec<String>, stack: &[String], is_cut: bool| {
         if stack.is_empty() {
             words.push("[no stack]".into());
         } else {
@@ -148,13 +154,16 @@ fn path(group: &Group, comm: Option<&str>, waker: &str, by: By) -> String {
         words.extend(stack.iter().rev().map(|frame| word(&name(frame))));
     };
     match by {
-        By::Kernel => down(&mut words, comm, &group.stack, group.is_cut),
         By::Waker => {
-            let root = Some(waker);
-            down(&mut words, root, &group.waker_stack, group.is_waker_cut);
+            words.push(word(waker));
+            down(&mut words, &group.waker_stack, group.is_waker_cut);
         }
-        By::Both => {
-            down(&mut words, comm, &group.stack, group.is_cut);
+        By::Kernel | By::Both => {
+            words.extend(comm.map(word));
+            words.extend(cut(group.is_user_cut()));
+            let user: Vec<String> = group.user.iter().flat_map(User::names).collect();
+            words.extend(user.iter().rev().map(|function| word(function)));
+            down(&mut words, &group.stack, group.is_cut);
             if !group.waker_stack.is_empty() {
                 words.push("--".into());
                 words.extend(group.waker_stack.iter().map(|frame| word(&name(frame))));

@@ -2,32 +2,40 @@
 
 //! One late operation, from all alerts about it: the alerts of a timeout or of a stack, and the alert of its end.
 
+use std::collections::HashMap;
+
 use lt_proc::{Alert, Pending, Reason};
+
+use super::user::User;
 
 /// A late operation.
 #[derive(Debug, Clone)]
-pub(super) struct Operation {
+pub(crate) struct Operation<T = ()> {
+    /// What the caller keeps of the last alert.
+    pub(crate) tag: T,
     pub(super) comm: String,
     /// The task that woke the late task, or `[hardirq]` for an interrupt; empty if not recorded.
     pub(super) waker: String,
     /// Where the task was, the innermost function first; empty if not recorded.
-    pub(super) stack: Vec<String>,
+    pub(crate) stack: Vec<String>,
     /// Where the waker was.
     pub(super) waker_stack: Vec<String>,
+    /// Where the task was in user space; `None` unless its instance records it (`ustack=1`).
+    pub(super) user: Option<User>,
     /// The delay, ns; so far, unless the operation has ended.
-    pub(super) delay: u64,
+    pub(crate) delay: u64,
     /// Whether the operation had more than one stack.
     pub(super) is_moved: bool,
     /// Whether the operation began before its instance, so that the delay is a lower bound.
-    pub(super) is_at_least: bool,
+    pub(crate) is_at_least: bool,
     start: u64,
     /// Time of the operation's last alert.
-    seen: u64,
+    pub(crate) seen: u64,
     has_timed_out: bool,
 }
 
-impl Operation {
-    pub(super) fn of(alert: &Alert) -> Self {
+impl<T> Operation<T> {
+    fn of(alert: &Alert, tag: T) -> Self {
         let fields = &alert.fields;
         let waker = match fields.text("context").as_deref() {
             None => String::new(),
@@ -36,35 +44,18 @@ impl Operation {
             Some(context) => format!("[{context}]"),
         };
         Self {
+            tag,
             comm: alert.comm.text().into_owned(),
             waker,
             stack: alert.stack(),
             waker_stack: alert.waker_stack(),
+            user: User::of(alert),
             delay: alert.delay,
             is_moved: false,
             is_at_least: fields.is_at_least(),
             start: alert.start(),
             seen: alert.time,
             has_timed_out: alert.reason == Reason::Timeout,
-        }
-    }
-
-    /// An operation in flight.
-    pub(super) fn pending(pending: &Pending) -> Self {
-        let fields = &pending.fields;
-        let text = |key| fields.text(key).unwrap_or_default().into_owned();
-        let start = fields.number("start").unwrap_or(0);
-        Self {
-            comm: text("comm"),
-            waker: String::new(),
-            stack: pending.stack(),
-            waker_stack: Vec::new(),
-            delay: pending.age(),
-            is_moved: false,
-            is_at_least: fields.is_at_least(),
-            start,
-            seen: start.saturating_add(pending.age()),
-            has_timed_out: false,
         }
     }
 
@@ -111,12 +102,84 @@ impl Operation {
         if later.waker.is_empty() {
             later.waker = self.waker;
         }
+        later.user = match (self.user, later.user) {
+            (earlier, None) => earlier,
+            (earlier @ Some(User::Stack { .. }), Some(User::Missing(_))) => earlier,
+            (_, later) => later,
+        };
         later
     }
 }
 
+impl Operation {
+    /// An operation in flight.
+    pub(super) fn pending(pending: &Pending) -> Self {
+        let fields = &pending.fields;
+        let text = |key| fields.text(key).unwrap_or_default().into_owned();
+        let start = fields.number("start").unwrap_or(0);
+        Self {
+            tag: (),
+            comm: text("comm"),
+            waker: String::new(),
+            stack: pending.stack(),
+            waker_stack: Vec::new(),
+            user: None,
+            delay: pending.age(),
+            is_moved: false,
+            is_at_least: fields.is_at_least(),
+            start,
+            seen: start.saturating_add(pending.age()),
+            has_timed_out: false,
+        }
+    }
+}
+
+/// Late operations that have not ended, by instance and thread.
+#[derive(Debug)]
+pub(crate) struct Open<T = ()>(HashMap<(String, u64), Vec<Operation<T>>>);
+
+impl<T> Default for Open<T> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<T> Open<T> {
+    /// Adds an alert. If its operation has ended, returns the operation, completed with data from its earlier alerts.
+    pub(crate) fn see(&mut self, alert: &Alert, tag: T) -> Option<Operation<T>> {
+        let key = (alert.instance.clone(), alert.tid);
+        let new = Operation::of(alert, tag);
+        let earlier = self
+            .0
+            .get_mut(&key)
+            .and_then(|open| Operation::take_from(open, alert.start(), Some(&alert.reason)));
+        let operation = match earlier {
+            Some(earlier) => earlier.then(new),
+            None => new,
+        };
+        match alert.reason {
+            Reason::Timeout | Reason::Stack => {
+                self.0.entry(key).or_default().push(operation);
+                None
+            }
+            Reason::Threshold | Reason::Late | Reason::Other(_) => {
+                if self.0.get(&key).is_some_and(Vec::is_empty) {
+                    self.0.remove(&key);
+                }
+                Some(operation)
+            }
+        }
+    }
+
+    /// Returns the operations that have not ended, each with its thread.
+    pub(crate) fn rest(self) -> impl Iterator<Item = (u64, Operation<T>)> {
+        let threads = self.0.into_iter();
+        threads.flat_map(|((_, tid), open)| open.into_iter().map(move |one| (tid, one)))
+    }
+}
+
 /// The function of a frame such as `ext4_sync_file+0x1a/0x340 [ext4]`, with its module, without the offset.
-pub(super) fn name(frame: &str) -> String {
+pub(crate) fn name(frame: &str) -> String {
     let (place, module) = frame.split_once(' ').unwrap_or((frame, ""));
     let function = place.split_once("+0x").map_or(place, |(name, _)| name);
     match module {

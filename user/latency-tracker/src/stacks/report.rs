@@ -10,6 +10,7 @@ use lt_proc::Nanos;
 use super::args::By;
 use super::source::{Source, why_without};
 use super::tally::{Group, Sum, Sums};
+use super::user::User;
 
 /// Maximum number of names in a row.
 const NAMES: usize = 3;
@@ -50,7 +51,7 @@ fn title(source: &Source, sums: &Sums) -> String {
         (false, time) => format!(", for {time}"),
     };
     let stacks = sums.groups.iter();
-    let stacks = stacks.filter(|group| !group.is_without() && !group.is_other());
+    let stacks = stacks.filter(|group| !group.is_bare() && !group.is_other());
     let operation = match sums.is_exact {
         true => "operation",
         false => "late operation",
@@ -195,16 +196,24 @@ fn frames(group: &Group, by: By) -> Vec<String> {
     if group.is_without() {
         lines.push(out::frame("[no stack]"));
     }
+    let head = |text: &'static str| (by == By::Both).then_some(text);
+    let user: Vec<String> = group.user.iter().flat_map(User::lines).collect();
     let stacks = [
-        ("  waits in:", &group.stack, group.is_cut),
-        ("  woken from:", &group.waker_stack, group.is_waker_cut),
+        (head("  waits in:"), &group.stack, group.is_cut),
+        (Some("  in user space:"), &user, group.is_user_cut()),
+        (
+            head("  woken from:"),
+            &group.waker_stack,
+            group.is_waker_cut,
+        ),
     ];
-    for (head, stack, is_cut) in stacks.iter().filter(|(_, stack, _)| !stack.is_empty()) {
-        if by == By::Both {
-            lines.push((*head).into());
+    for (head, stack, is_cut) in stacks {
+        if stack.is_empty() {
+            continue;
         }
+        lines.extend(head.map(String::from));
         lines.extend(stack.iter().map(|function| out::frame(function)));
-        if *is_cut {
+        if is_cut {
             lines.push(out::frame("[cut off]"));
         }
     }
@@ -233,7 +242,21 @@ pub(super) fn missing(source: &Source, sums: &Sums) -> Vec<(String, u64, String)
         }
         By::Kernel | By::Both => why_without(source),
     };
-    let all: [(&str, u64, &str); 8] = [
+    let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+    for group in &sums.groups {
+        if let Some(User::Missing(why)) = group.user {
+            *reasons.entry(why).or_default() += group.sum.count;
+        }
+    }
+    let without_user: u64 = reasons.values().sum();
+    let each = reasons.iter();
+    let each = each.map(|(why, n)| format!("{} {why}", out::thousands(*n)));
+    let each: Vec<String> = each.collect();
+    let no_user = format!(
+        "late operations without a stack in user space: {}",
+        each.join(", ")
+    );
+    let all: [(&str, u64, &str); 11] = [
         (
             "other",
             count(Group::is_other),
@@ -244,6 +267,19 @@ pub(super) fn missing(source: &Source, sums: &Sums) -> Vec<(String, u64, String)
             "cut_off",
             count(Group::is_incomplete),
             "operations whose stack is cut off at the depth limit (stack=, at most 32; of a waker 16)",
+        ),
+        ("no_user_stack", without_user, no_user.as_str()),
+        (
+            "user_cut_off",
+            count(Group::is_user_cut),
+            "operations whose stack in user space does not reach the outermost function: it has more than 16 functions, \
+             lacks frame pointers, or was not in memory",
+        ),
+        (
+            "unnamed",
+            count(Group::is_unnamed),
+            "operations with functions of a program that are known by their place only: its process had exited when the \
+             alert was read, no symbol table has them, or the file has no names (--alerts)",
         ),
         (
             "several",

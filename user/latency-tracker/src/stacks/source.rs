@@ -21,6 +21,7 @@ use crate::labels::STACK;
 use crate::recipes::Recipe;
 use crate::record::stream::Stream;
 use crate::run::{self, Plan, Question, UNREAD, losses};
+use crate::ustack::Names;
 use crate::why::now;
 
 /// Trackers that record a stack only for an operation that has timed out.
@@ -124,6 +125,13 @@ fn check_counted(args: &StacksArgs) -> Result<()> {
             "leave out --by; or leave out by=stack, and set threshold=, for late operations only",
         ));
     }
+    let user = args.settings.iter().find(|setting| setting.key == "ustack");
+    if user.is_some_and(|user| user.value != "0") {
+        bail!(Refusal::new(
+            "by=stack counts by the stack in the kernel, and records no functions of programs",
+            "leave out ustack=; or leave out by=stack, and set threshold=, for late operations only",
+        ));
+    }
     Ok(())
 }
 
@@ -186,6 +194,7 @@ pub(super) fn observe(
             "reading the alerts of {name} for {time} (Ctrl-C ends)"
         ));
     }
+    let mut names = Names::default();
     let (mut missed, mut is_removed) = (0u64, false);
     let mut end = None;
     while end.is_none() && !is_removed {
@@ -197,10 +206,13 @@ pub(super) fn observe(
         let mut is_past = false;
         while !is_past && !is_removed {
             let woken = stream.read()?;
-            woken.alerts.iter().for_each(|alert| tally.see(alert));
             missed = missed.saturating_add(woken.missed);
             is_removed = woken.end;
             let last = woken.alerts.last().map(|alert| alert.time);
+            for mut alert in woken.alerts {
+                names.find(&mut alert);
+                tally.see(&alert);
+            }
             is_past = match (end, last) {
                 (Some(end), Some(last)) => last > end,
                 (None, _) | (_, None) => true,
@@ -262,8 +274,10 @@ pub(super) fn measure(
             Ok(())
         },
     };
-    let measured = run::measure(root, &plan, signals, &mut |alert| {
+    let mut names = Names::default();
+    let measured = run::measure(root, &plan, signals, &mut |mut alert| {
         if !is_counted {
+            names.find(&mut alert);
             tally.see(&alert);
         }
     })?;
@@ -324,7 +338,8 @@ fn complete(question: &mut Question, trackers: &[TrackerInfo]) -> Result<()> {
     let tracker = question.tracker.as_str();
     let has_timeout = !matches!(value("timeout"), None | Some("0"));
     let is_counted = value("by") == Some(STACK);
-    if ON_TIMEOUT.contains(&tracker) && !has_timeout && !is_counted {
+    let has_user = value("ustack").is_some_and(|user| user != "0");
+    if ON_TIMEOUT.contains(&tracker) && !has_timeout && !is_counted && !has_user {
         bail!(Refusal::new(
             format!("{tracker} records a stack only for an operation that times out"),
             format!(

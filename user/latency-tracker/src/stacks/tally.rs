@@ -11,25 +11,26 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use lt_proc::{Alert, Delays, Labels, Pending, Reason};
+use lt_proc::{Alert, Delays, Labels, Pending, Reason, UserFrame};
 use serde::Serialize;
 
 use super::args::By;
-use super::operation::{Operation, is_entry, name};
+use super::operation::{Open, Operation, is_entry, name};
+use super::user::User;
 
 /// Maximum number of functions of a waker's stack, whatever `stack` is.
 const WAKER_DEPTH: usize = 16;
 
 /// Delays, ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Sum {
-    pub(super) count: u64,
-    pub(super) total: u64,
-    pub(super) longest: u64,
+pub(crate) struct Sum {
+    pub(crate) count: u64,
+    pub(crate) total: u64,
+    pub(crate) longest: u64,
 }
 
 impl Sum {
-    fn add(&mut self, delay: u64) {
+    pub(crate) fn add(&mut self, delay: u64) {
         self.count += 1;
         self.total = self.total.saturating_add(delay);
         self.longest = self.longest.max(delay);
@@ -52,6 +53,8 @@ pub(super) struct Group {
     /// Where the tasks were, the innermost function first; empty if not recorded, or not asked for.
     pub(super) stack: Vec<String>,
     pub(super) waker_stack: Vec<String>,
+    /// Where the tasks were in user space; `None` if not recorded, or not asked for.
+    pub(super) user: Option<User>,
     pub(super) sum: Sum,
     /// By name of the late task and name of the waker. The latter is empty unless the sums are by waker. The kernel's
     /// sums have no tasks.
@@ -64,14 +67,34 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Whether no stack is recorded.
+    /// Whether no stack in the kernel is recorded.
     pub(super) fn is_without(&self) -> bool {
         self.stack.is_empty() && self.waker_stack.is_empty()
     }
 
-    /// Whether a stack is cut off.
+    /// Whether no stack is recorded, neither in the kernel nor in user space.
+    pub(super) fn is_bare(&self) -> bool {
+        self.is_without() && self.functions().is_empty()
+    }
+
+    /// Whether a stack in the kernel is cut off.
     pub(super) fn is_incomplete(&self) -> bool {
         self.is_cut || self.is_waker_cut
+    }
+
+    /// The functions of the program, the innermost first; none if not recorded.
+    pub(super) fn functions(&self) -> &[UserFrame] {
+        self.user.as_ref().map_or(&[][..], User::functions)
+    }
+
+    /// Whether outer functions of the program may be missing.
+    pub(super) fn is_user_cut(&self) -> bool {
+        matches!(self.user, Some(User::Stack { is_cut: true, .. }))
+    }
+
+    /// Whether a function of the program has no name.
+    pub(super) fn is_unnamed(&self) -> bool {
+        self.functions().iter().any(|one| one.name.is_none())
     }
 
     /// Whether these are the operations of all stacks that have no sums of their own.
@@ -83,6 +106,10 @@ impl Group {
     fn add(&mut self, operation: Operation, by: By) {
         join(&mut self.stack, operation.stack);
         join(&mut self.waker_stack, operation.waker_stack);
+        match (&mut self.user, operation.user) {
+            (Some(user), Some(other)) => user.join(&other),
+            (user, other) => *user = other,
+        }
         let waker = match by {
             By::Kernel => String::new(),
             By::Waker | By::Both => operation.waker,
@@ -106,15 +133,14 @@ fn join(frames: &mut Vec<String>, others: Vec<String>) {
     }
 }
 
-/// The names of the functions of a task and of its waker.
-type Key = (Vec<String>, Vec<String>);
+/// The names of the functions of a task, of its waker, and of its program.
+type Key = (Vec<String>, Vec<String>, Option<User>);
 
 /// Sums of the alerts so far.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     by: By,
-    /// Operations that have not ended, by instance and thread.
-    open: HashMap<(String, u64), Vec<Operation>>,
+    open: Open,
     groups: HashMap<Key, Group>,
     all: Sum,
     /// Sum of the delays that are in the histogram of the instance, ns.
@@ -182,41 +208,32 @@ impl Tally {
         self.first
             .entry(alert.instance.clone())
             .or_insert(alert.seq);
-        let key = (alert.instance.clone(), alert.tid);
-        let new = Operation::of(alert);
-        let earlier = self
-            .open
-            .get_mut(&key)
-            .and_then(|open| Operation::take_from(open, alert.start(), Some(&alert.reason)));
-        let operation = match earlier {
-            Some(earlier) => earlier.then(new),
-            None => new,
-        };
-        match alert.reason {
-            Reason::Timeout | Reason::Stack => self.open.entry(key).or_default().push(operation),
-            Reason::Threshold | Reason::Late | Reason::Other(_) => {
-                if self.open.get(&key).is_some_and(Vec::is_empty) {
-                    self.open.remove(&key);
-                }
-                if !operation.is_at_least {
-                    self.ended = self.ended.saturating_add(operation.delay);
-                }
-                self.add(operation);
+        if let Some(operation) = self.open.see(alert, ()) {
+            if !operation.is_at_least {
+                self.ended = self.ended.saturating_add(operation.delay);
             }
+            self.add(operation);
         }
     }
 
     fn add(&mut self, mut operation: Operation) {
         match self.by {
             By::Kernel => operation.waker_stack.clear(),
-            By::Waker => operation.stack.clear(),
+            By::Waker => {
+                operation.stack.clear();
+                operation.user = None;
+            }
             By::Both => {}
         }
         self.all.add(operation.delay);
         self.moved += u64::from(operation.is_moved && self.by != By::Waker);
         self.at_least += u64::from(operation.is_at_least);
         let names = |frames: &[String]| frames.iter().map(|frame| name(frame)).collect();
-        let key = (names(&operation.stack), names(&operation.waker_stack));
+        let key = (
+            names(&operation.stack),
+            names(&operation.waker_stack),
+            operation.user.as_ref().map(User::key),
+        );
         let group = self.groups.entry(key).or_default();
         group.add(operation, self.by);
     }
@@ -232,8 +249,8 @@ impl Tally {
     ) -> Sums {
         let mut in_flight = Self::new(By::Kernel);
         let mut by_thread: HashMap<u64, Vec<Operation>> = HashMap::new();
-        for ((_, tid), operations) in std::mem::take(&mut self.open) {
-            by_thread.entry(tid).or_default().extend(operations);
+        for (tid, operation) in std::mem::take(&mut self.open).rest() {
+            by_thread.entry(tid).or_default().push(operation);
         }
         let before = self.all.count;
         for one in pending.iter().filter(|one| one.age() > threshold) {
@@ -290,9 +307,12 @@ fn sorted(groups: HashMap<Key, Group>, depth: Option<usize>) -> Vec<Group> {
 
 fn sort(groups: &mut [Group]) {
     groups.sort_by(|a, b| {
-        let has_stack = |group: &Group| !group.is_without() && !group.is_other();
+        let has_stack = |group: &Group| !group.is_bare() && !group.is_other();
         let rank = |group: &Group| (has_stack(group), group.sum.total, group.sum.count);
-        let names = |group: &Group| (group.stack.clone(), group.waker_stack.clone());
+        let names = |group: &Group| {
+            let (stack, waker) = (group.stack.clone(), group.waker_stack.clone());
+            (stack, waker, group.user.clone())
+        };
         rank(b).cmp(&rank(a)).then_with(|| names(a).cmp(&names(b)))
     });
 }

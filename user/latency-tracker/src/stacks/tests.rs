@@ -2,7 +2,7 @@
 
 //! Sums of recorded alerts.
 
-use lt_proc::{Alert, Labels, Pending};
+use lt_proc::{Alert, Labels, Pending, UserFrame, UserNames};
 
 use super::args::By;
 use super::source::Source;
@@ -135,6 +135,100 @@ fn a_waker_is_a_task_or_an_interrupt() {
     assert!(
         text.contains("  woken from:\n    try_to_wake_up+0x1/0x2\n"),
         "{text}"
+    );
+}
+
+/// A late read, whose functions in user space have these names, and are called from this offset.
+fn read_by(names: &[&str], offset: u64, seq: u64, end: &str) -> Alert {
+    let addresses: Vec<String> = (1..=names.len()).map(|n| format!("{n:#x}")).collect();
+    let addresses = addresses.join(",");
+    let rest = format!("stack=\"{READ}\" ustack={addresses} ustack_end={end}");
+    let mut alert = alert(seq, 100 * seq, "threshold", 20, 7, &rest);
+    let frame = |name: &&str| UserFrame {
+        address: format!("{seq:#x}"),
+        name: Some((*name).to_string()),
+        offset: Some(offset),
+        file: Some("/bin/x".into()),
+        file_offset: Some(0x1000 + offset),
+    };
+    let frames = names.iter().map(frame).collect();
+    alert.ustack_names = Some(UserNames { frames, note: None });
+    alert
+}
+
+#[test]
+fn functions_of_a_program_follow_those_of_the_kernel() {
+    let read = |user: &str| format!("stack=\"{READ}\" {user}");
+    let addresses = "ustack=0x10,0x20 ustack_end=outermost";
+    let all = [
+        read_by(&["inner", "main"], 3, 1, "outermost"),
+        read_by(&["inner", "main"], 5, 2, "outermost"),
+        read_by(&["inner", "operator new; x", "other"], 3, 3, "broken"),
+        alert(4, 400, "threshold", 10, 8, &read("ustack=kernel")),
+        // No names were looked up.
+        alert(5, 500, "threshold", 5, 8, &read(addresses)),
+        // Only the end of an operation that has timed out has the stack.
+        alert(6, 650, "timeout", 2, 9, &read("ustack=elsewhere")),
+        alert(7, 651, "late", 3, 9, addresses),
+        alert(8, 700, "timeout", 1, 9, &read("ustack=elsewhere")),
+        alert(9, 800, "threshold", 100, 7, "ustack=hidden"),
+    ];
+    let sums = sums(&all);
+    let kernel = "entry_SYSCALL_64_after_hwframe;do_syscall_64;ksys_read;vfs_read;anon_pipe_read";
+    assert_eq!(
+        machine::folded(&sums),
+        [
+            format!("p7;main;inner;{kernel} 40000"),
+            format!("p7;[cut off];other;operator new: x;inner;{kernel} 20000"),
+            format!("p8;[no user stack];{kernel} 10000"),
+            format!("p8;0x20;0x10;{kernel} 5000"),
+            format!("p9;0x20;0x10;{kernel} 3000"),
+            format!("p9;[no user stack];{kernel} 1000"),
+            "p7;[no user stack];[no stack] 100000".into(),
+        ]
+    );
+    let source = Source::default();
+    let text = plain(&report::text(&source, &sums, 0));
+    for words in [
+        "8 late operations in 5 stacks",
+        "\n    entry_SYSCALL_64_after_hwframe+0x76/0x7e\n  in user space:\n    inner [/bin/x]\n    main [/bin/x]\n",
+        "\n    inner+0x3 [/bin/x]\n    operator new; x+0x3 [/bin/x]\n    other+0x3 [/bin/x]\n    [cut off]\n",
+        "\n  in user space:\n    [no user stack]\n",
+        "1 hidden from readers without CAP_PERFMON, 1 of kernel threads, 1 whose alert another task raised\n",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let missing = |sums: &Sums| -> Vec<_> {
+        let missing = report::missing(&source, sums).into_iter();
+        missing.map(|(key, n, _)| (key, n)).collect()
+    };
+    let expected = [
+        ("no_stack", 1),
+        ("no_user_stack", 3),
+        ("user_cut_off", 1),
+        ("unnamed", 2),
+        ("not_ended", 1),
+    ];
+    let expected = expected.map(|(key, n)| (key.to_string(), n));
+    assert_eq!(missing(&sums), expected);
+    let json = machine::json(&source, &sums).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let stacks = &json["stacks"];
+    assert_eq!(stacks[0]["user_stack"][1], "main [/bin/x]");
+    assert_eq!(stacks[1]["user_stack"][0], "inner+0x3 [/bin/x]");
+    assert_eq!(stacks[2]["user_stack"][0], serde_json::Value::Null);
+    for (stack, is_cut) in [(0usize, false), (1, true)] {
+        assert_eq!(stacks[stack]["user_cut_off"], is_cut);
+        assert_eq!(stacks[stack]["cut_off"], false);
+    }
+    // The stack in user space is the task's, not the waker's.
+    let sums = sums_by(By::Waker, &all, Some(16), "");
+    assert_eq!(sums.groups.len(), 1);
+    assert!(!machine::folded(&sums).concat().contains("user"));
+    assert!(
+        missing(&sums)
+            .iter()
+            .all(|(key, _)| !key.contains("user") && key != "unnamed")
     );
 }
 

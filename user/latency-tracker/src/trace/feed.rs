@@ -16,6 +16,7 @@ use lt_proc::Alert;
 use lt_proc::evidence::Evidence;
 
 use super::beside::Beside;
+use super::files;
 use super::kinds::{Kind, Named, kind};
 use super::several::{self, NEW, SECOND, nanoseconds};
 use super::steps::{Need, Sink, Steps};
@@ -247,6 +248,7 @@ impl Source {
             told: Told {
                 model: Model::default(),
                 switches: false,
+                wakings: kinds.iter().flatten().any(Kind::is_waking),
                 wakeups: kinds.iter().flatten().any(Kind::is_wakeup),
                 calls: kinds.iter().flatten().any(Kind::is_call),
                 events: 0,
@@ -314,6 +316,7 @@ impl Source {
         let named: Vec<_> = self.reader.classes().map(Named::of).collect();
         let mut disks: BTreeMap<Disk, String> = BTreeMap::new();
         let keep = self.keep;
+        let files = files::decoders(&self.reader);
         let kinds = std::mem::take(&mut self.kinds);
         let (releases, frequencies) = (self.releases.clone(), self.frequencies.clone());
         let done = self.each(interrupted, |told, got| {
@@ -328,28 +331,33 @@ impl Source {
             if let Some(beside) = &mut beside {
                 beside.see(event);
             }
+            let of = event.trace();
+            let frequency = frequencies.get(of).copied().unwrap_or(SECOND);
+            let time = nanoseconds(event.cycles(), frequency);
+            let cpu = event.cpu().unwrap_or(0);
+            let file = files.get(event.class_index()).and_then(Option::as_ref);
+            let file = file.and_then(|decoder| decoder.event(event));
             let kind = kinds.get(event.class_index());
             let Some(kind) = kind.and_then(Option::as_ref) else {
                 let named = named.get(event.class_index()).copied().flatten();
                 if let Some((disk, name)) = named.and_then(|named| named.disk(event)) {
                     disks.insert(disk, name.into_owned());
                 }
+                if let Some(file) = &file {
+                    builder.feed_file(time, cpu, file);
+                }
                 return;
             };
-            let of = event.trace();
             let release = releases.get(of).copied().unwrap_or(NEW);
-            let frequency = frequencies.get(of).copied().unwrap_or(SECOND);
             let Some(what) = kind.what(event, release) else {
                 return;
             };
-            let time = nanoseconds(event.cycles(), frequency);
             if let What::There { tid, name } = what
                 && time == 0
             {
                 found.insert(tid, name.to_vec());
                 return;
             }
-            let cpu = event.cpu().unwrap_or(0);
             if fed == 0 {
                 match keep {
                     Keep::All => {}
@@ -361,7 +369,8 @@ impl Source {
                     builder.feed(&Event { time, cpu, what });
                 }
             }
-            while let Some(gap) = gaps.next_if(|gap| gap.from <= time) {
+            // A gap comes after the events at its start, such as the last event of a packet that is cut off.
+            while let Some(gap) = gaps.next_if(|gap| gap.from < time) {
                 let (time, cpu, until) = (gap.from, gap.cpu, gap.until);
                 let what = What::Lost { until };
                 builder.feed(&Event { time, cpu, what });
@@ -369,6 +378,9 @@ impl Source {
             fed += 1;
             told.switches |= matches!(what, What::Switch { .. });
             builder.feed(&Event { time, cpu, what });
+            if let Some(file) = &file {
+                builder.feed_file(time, cpu, file);
+            }
         });
         self.kinds = kinds;
         done?;

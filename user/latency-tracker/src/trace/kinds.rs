@@ -220,7 +220,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
 /// Splits `sched:sched_switch`, as perf writes it, or `sched_switch`, as LTTng does. Returns `None` for an event of a
 /// program, `provider:event`.
 pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
-    const SYSTEMS: [&str; 10] = [
+    const SYSTEMS: [&str; 12] = [
         "lock",
         "sched",
         "irq",
@@ -231,6 +231,8 @@ pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
         "workqueue",
         "power",
         "writeback",
+        "vmscan",
+        "compaction",
     ];
     match name.split_once(':') {
         Some((system, name)) => SYSTEMS.contains(&system).then_some((Some(system), name)),
@@ -301,6 +303,11 @@ impl Kind {
     /// interrupts that come from no device.
     pub(super) fn is_sent_to_itself(&self) -> bool {
         matches!(self, Self::Ipi(name) if name == "irq_work")
+    }
+
+    /// Whether the event shows a wakeup on the waker's CPU.
+    pub(super) fn is_waking(&self) -> bool {
+        matches!(self, Self::Waking(..))
     }
 
     /// Whether the event shows a wakeup.

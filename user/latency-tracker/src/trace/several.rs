@@ -53,8 +53,14 @@ pub(super) fn check(
     }
     let mut spans = reader.spans();
     spans.retain(|span| kernels.get(span.trace) == Some(&true) && has_some(reader, span, has));
-    spans.sort_by_key(|span| (span.cpu, span.cycles));
-    let of_cpus: Vec<_> = spans.chunk_by(|a, b| a.cpu == b.cpu).collect();
+    // The parts of one session are compared channel by channel: a channel's part may end later than the next part of
+    // another channel begins.
+    let uuid = |span: &Span| reader.traces().get(span.trace)?.schema.uuid();
+    let session = spans.first().and_then(uuid);
+    let is_one = session.is_some() && spans.iter().all(|span| uuid(span) == session);
+    let place = |span: &Span| (span.cpu, is_one.then_some(span.stream.0));
+    spans.sort_by_key(|span| (place(span), span.cycles));
+    let of_cpus: Vec<_> = spans.chunk_by(|a, b| place(a) == place(b)).collect();
     for of_cpu in &of_cpus {
         for (at, one) in of_cpu.iter().enumerate() {
             let mut later = of_cpu[at + 1..].iter();
@@ -159,6 +165,12 @@ pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
     of_kernel.clone().next().is_some() && of_kernel.all(|(trace, _)| has_all(trace))
 }
 
+/// Whether every kernel trace has classes of events that `has` selects.
+pub(super) fn in_all(reader: &Reader, kernels: &[bool], has: &dyn Fn(&Class) -> bool) -> bool {
+    let mut of_kernel = reader.traces().iter().zip(kernels).filter(|(_, is)| **is);
+    of_kernel.all(|(trace, _)| trace.schema.classes().any(has))
+}
+
 /// Events that are missing from some kernel trace.
 pub(super) fn missing(reader: &Reader, kernels: &[bool]) -> impl Iterator<Item = Events> {
     let has = |trace: &Trace, events| {
@@ -227,30 +239,31 @@ fn twice(trace: &Path, reader: &Reader, one: &Span, other: &Span) -> anyhow::Err
 
 /// Refuses traces of several machines or several boots, whose threads and times differ.
 fn one_machine(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<()> {
-    let of_kernel = reader.traces().iter().zip(kernels);
-    let mut of_kernel = of_kernel.filter(|(_, is)| **is).map(|(trace, _)| trace);
     let host = |trace: &Trace| environment(trace, &["hostname", "host"]).map(str::to_string);
     let boot = |trace: &Trace| trace.schema.clocks().first().and_then(|c| c.uid.clone());
-    let differ = |a: &Option<String>, b: &Option<String>| a.is_some() && b.is_some() && a != b;
-    let Some(first) = of_kernel.next() else {
-        return Ok(());
-    };
-    let other = of_kernel
-        .find(|other| differ(&host(first), &host(other)) || differ(&boot(first), &boot(other)));
-    let Some(other) = other else {
-        return Ok(());
-    };
     let name = |trace: &Trace| {
         let host = host(trace).map(|host| format!(" (of {})", out::printable(&host)));
         format!("{}{}", trace.directory.display(), host.unwrap_or_default())
     };
-    bail!(
-        "{}: the traces in this directory are from several boots or machines, whose threads and times differ: name \
-         one trace, such as {} or {}",
-        trace.display(),
-        name(first),
-        name(other)
-    )
+    // The first trace that names its machine, and the first that names its boot.
+    let mut firsts: [Option<(&Trace, String)>; 2] = [None, None];
+    let of_kernel = reader.traces().iter().zip(kernels);
+    for (other, _) in of_kernel.filter(|(_, is)| **is) {
+        for (first, value) in firsts.iter_mut().zip([host(other), boot(other)]) {
+            let Some(value) = value else { continue };
+            let (first, expected) = first.get_or_insert_with(|| (other, value.clone()));
+            if *expected != value {
+                bail!(
+                    "{}: the traces in this directory are from several boots or machines, whose threads and times \
+                     differ: name one trace, such as {} or {}",
+                    trace.display(),
+                    name(first),
+                    name(other)
+                );
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The value of an environment entry, by LTTng's name or by perf's.
@@ -286,6 +299,8 @@ mod tests {
     use std::fs;
     use std::sync::atomic::AtomicBool;
 
+    use lt_model::Class::Working;
+
     use crate::trace::Told;
     use crate::trace::feed::{read, tests::traces};
 
@@ -315,6 +330,30 @@ mod tests {
             fs::write(parts.join("second").join(channel), &bytes[from..]).unwrap();
         }
         dir
+    }
+
+    #[test]
+    fn two_machines_are_refused_even_if_the_first_trace_names_none() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, environment) in [
+            ("a", ""),
+            ("b", "env { hostname = \"x\"; };\n"),
+            ("c", "env { hostname = \"y\"; };\n"),
+        ] {
+            let trace = dir.path().join(name);
+            fs::create_dir(&trace).unwrap();
+            let text = format!(
+                "/* CTF 1.8 */\ntrace {{ byte_order = le; }};\n{environment}stream {{ id = 0; }};\n"
+            );
+            fs::write(trace.join("metadata"), text).unwrap();
+        }
+        let reader = Reader::open(dir.path()).unwrap();
+        let checked = check(dir.path(), &reader, &kernels(&reader), &tells_who_runs);
+        let refused = checked.unwrap_err().to_string();
+        assert!(
+            refused.contains("b (of x) or ") && refused.ends_with("c (of y)"),
+            "{refused}"
+        );
     }
 
     fn told(trace: &Path) -> Result<Told> {
@@ -397,6 +436,57 @@ mod tests {
                 && refused.contains("parts/first or ")
                 && refused.ends_with("parts/second"),
             "{refused}"
+        );
+    }
+
+    /// Writes a trace of one CPU whose only packet ends at its last event. Each switch has its time, the thread that is
+    /// switched out, and the next one.
+    fn record(to: &Path, switches: [(u64, i32, i32); 2]) {
+        const METADATA: &str = "/* CTF 1.8 */\n\
+            typealias integer { size = 64; } := u64;\n\
+            typealias integer { size = 32; signed = true; } := i32;\n\
+            trace { byte_order = le; };\n\
+            clock { name = c; };\n\
+            stream {\n\
+                packet.context := struct { u64 timestamp_begin; u64 timestamp_end; i32 cpu_id; };\n\
+                event.header := struct { u64 timestamp; };\n\
+            };\n\
+            event {\n\
+                name = sched_switch;\n\
+                fields := struct { i32 prev_tid; u64 prev_state; i32 next_tid; };\n\
+            };\n";
+        let mut stream: Vec<u8> = Vec::new();
+        for (time, ..) in switches {
+            stream.extend(time.to_le_bytes());
+        }
+        stream.extend(0i32.to_le_bytes());
+        for (time, prev, next) in switches {
+            stream.extend(time.to_le_bytes());
+            stream.extend(prev.to_le_bytes());
+            stream.extend(1u64.to_le_bytes());
+            stream.extend(next.to_le_bytes());
+        }
+        fs::create_dir(to).unwrap();
+        fs::write(to.join("metadata"), METADATA).unwrap();
+        fs::write(to.join("stream_0"), stream).unwrap();
+    }
+
+    #[test]
+    fn the_thread_of_the_last_event_does_not_run_until_the_next_trace() {
+        let dir = tempfile::tempdir().unwrap();
+        record(&dir.path().join("first"), [(10, 0, 1), (100, 1, 2)]);
+        record(&dir.path().join("second"), [(200, 3, 4), (300, 4, 0)]);
+        let told = told(dir.path()).unwrap();
+        assert_eq!(told.between().collect::<Vec<_>>(), [(0, (100, 200))]);
+        let ran = |tid: i32, from, to| {
+            let ids = told.model.by_tid(tid);
+            let threads = ids.filter_map(|id| told.model.thread(id));
+            let times = threads.map(|thread| thread.time_in(Working, from, to));
+            times.sum::<u64>()
+        };
+        assert_eq!(
+            [ran(1, 0, 100), ran(2, 100, 200), ran(4, 200, 300)],
+            [90, 0, 100]
         );
     }
 

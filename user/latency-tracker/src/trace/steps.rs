@@ -4,10 +4,11 @@
 
 use anyhow::Result;
 use lt_ctf::{Class, FieldIndex, Reader, Scope};
-use lt_model::tables::{Block, BlockStage, Operation, Seen, Step};
+use lt_model::tables::{Block, BlockStage, Operation, Reclaim, Seen, Step, Work, WorkStage};
 use lt_model::{Disk, Release, What};
 
 use super::beside::Beside;
+use super::files::{self, returns};
 use super::kinds::{self, Kind, Named};
 use super::several::{self, NEW, SECOND, nanoseconds};
 
@@ -32,8 +33,16 @@ enum Form {
         operation: Option<FieldIndex>,
         error: Option<FieldIndex>,
     },
+    Work {
+        stage: WorkStage,
+        work: FieldIndex,
+        function: Option<FieldIndex>,
+        workqueue: Option<FieldIndex>,
+    },
     Contended(FieldIndex, FieldIndex),
     Acquired(FieldIndex),
+    Reclaims(Reclaim),
+    Reclaimed(Reclaim),
     Disk(Named),
 }
 
@@ -42,10 +51,16 @@ enum Form {
 pub(crate) enum Need {
     /// An event with one of these names.
     Event(&'static [&'static str]),
+    /// An event with one of these names in every kernel trace that is read.
+    Always(&'static [&'static str]),
     /// System calls.
     Calls,
+    /// Every system call.
+    AllCalls,
     /// Ends of system calls.
     Returns,
+    /// All events that show which files system calls work on.
+    Files,
     /// Calls of `futex`, or of its relatives that wait.
     Futex,
     /// The current thread, as a field of the events themselves.
@@ -58,11 +73,20 @@ fn name_of(class: &Class) -> &str {
 }
 
 impl Need {
-    /// Whether the events of a class meet this need.
+    /// This need, in every kernel trace that is read.
+    pub(crate) fn always(self) -> Self {
+        match self {
+            Self::Event(names) => Self::Always(names),
+            other => other,
+        }
+    }
+
+    /// Whether the events of a class meet this need. No class meets [`Need::Files`] alone.
     pub(crate) fn has(self, class: &Class) -> bool {
         match self {
-            Self::Event(names) => names.contains(&name_of(class)),
-            Self::Calls => kinds::kind(class).is_some_and(|kind| kind.is_call()),
+            Self::Files => false,
+            Self::Event(names) | Self::Always(names) => names.contains(&name_of(class)),
+            Self::Calls | Self::AllCalls => kinds::kind(class).is_some_and(|kind| kind.is_call()),
             Self::Returns => returns(class).is_some(),
             Self::Thread => current(class).is_some(),
             Self::Futex => match kinds::kind(class) {
@@ -74,21 +98,6 @@ impl Need {
     }
 }
 
-/// The name of the call that this event ends; `Some(None)` for an event that ends any call.
-fn returns(class: &Class) -> Option<Option<String>> {
-    let (system, name) = kinds::split(&class.name)?;
-    if name == "exit_syscall" {
-        return Some(None);
-    }
-    let ends: &[_] = match system {
-        None => &["syscall_exit_", "compat_syscall_exit_"],
-        Some("syscalls") => &["sys_exit_"],
-        Some(_) => &[],
-    };
-    let call = ends.iter().find_map(|end| name.strip_prefix(end));
-    call.map(|call| Some(call.to_string()))
-}
-
 fn form(class: &Class) -> Option<Form> {
     let field = |name| class.field(name);
     if let Some(call) = returns(class) {
@@ -97,7 +106,18 @@ fn form(class: &Class) -> Option<Form> {
     if let Some(named) = Named::of(class) {
         return Some(Form::Disk(named));
     }
+    let work = |stage| {
+        Some(Form::Work {
+            stage,
+            work: field("work")?,
+            function: field("function"),
+            workqueue: field("workqueue"),
+        })
+    };
     let stage = match name_of(class) {
+        "workqueue_queue_work" => return work(WorkStage::Queued),
+        "workqueue_execute_start" => return work(WorkStage::Started),
+        "workqueue_execute_end" => return work(WorkStage::Ended),
         "sched_wakeup_new" => return kinds::kind(class).map(Form::New),
         "contention_begin" | "lock_contention_begin" => {
             return Some(Form::Contended(field("lock_addr")?, field("flags")?));
@@ -105,6 +125,14 @@ fn form(class: &Class) -> Option<Form> {
         "contention_end" | "lock_contention_end" => {
             return Some(Form::Acquired(field("lock_addr")?));
         }
+        "mm_vmscan_direct_reclaim_begin" => return Some(Form::Reclaims(Reclaim::Direct)),
+        "mm_vmscan_direct_reclaim_end" => return Some(Form::Reclaimed(Reclaim::Direct)),
+        "mm_vmscan_memcg_reclaim_begin" => return Some(Form::Reclaims(Reclaim::Memcg)),
+        "mm_vmscan_memcg_reclaim_end" => return Some(Form::Reclaimed(Reclaim::Memcg)),
+        "mm_compaction_begin" => return Some(Form::Reclaims(Reclaim::Compaction)),
+        "mm_compaction_end" => return Some(Form::Reclaimed(Reclaim::Compaction)),
+        "mm_vmscan_kswapd_wake" => return Some(Form::Reclaims(Reclaim::Kswapd)),
+        "mm_vmscan_kswapd_sleep" => return Some(Form::Reclaimed(Reclaim::Kswapd)),
         "block_rq_insert" => BlockStage::Inserted,
         "block_rq_issue" => BlockStage::Issued,
         "block_rq_requeue" => BlockStage::Requeued,
@@ -190,6 +218,10 @@ pub(crate) trait Sink {
     fn needs_processes(&self) -> bool {
         false
     }
+    /// Whether events must show which files system calls work on.
+    fn needs_files(&self) -> bool {
+        false
+    }
     /// Called with each event.
     fn see(&mut self, seen: &Seen<'_>);
     /// Called at the start of an unrecorded time of a CPU: events were lost, or the time is before the first event
@@ -203,6 +235,7 @@ pub(crate) trait Sink {
 pub(crate) struct Steps<'a> {
     sink: &'a mut dyn Sink,
     decoders: Vec<Option<Decoder>>,
+    files: Vec<Option<files::Decoder>>,
     releases: Vec<Release>,
     frequencies: Vec<u64>,
 }
@@ -212,6 +245,7 @@ impl<'a> Steps<'a> {
         Self {
             sink,
             decoders: Vec::new(),
+            files: Vec::new(),
             releases: Vec::new(),
             frequencies: Vec::new(),
         }
@@ -219,7 +253,13 @@ impl<'a> Steps<'a> {
 
     /// Checks whether the trace has the events that are needed.
     pub(super) fn check(&mut self, reader: &Reader) -> Result<()> {
-        let has = |need: Need| reader.classes().any(|class| need.has(class));
+        let kernels = several::kernels(reader);
+        let has = |need: Need| match need {
+            Need::AllCalls => several::has_all_calls(reader, &kernels),
+            Need::Always(_) => several::in_all(reader, &kernels, &|class| need.has(class)),
+            Need::Files => files::are_shown(reader),
+            need => reader.classes().any(|class| need.has(class)),
+        };
         self.sink.begin(&has)
     }
 }
@@ -266,6 +306,17 @@ impl Decoder {
                     failed: error.is_some_and(|error| error != 0),
                 })
             }
+            Form::Work {
+                stage,
+                work,
+                function,
+                workqueue,
+            } => Step::Work(Work {
+                stage: *stage,
+                work: unsigned(*work)?,
+                function: function.and_then(unsigned),
+                workqueue: workqueue.and_then(|field| event.bytes(field)),
+            }),
             Form::Contended(lock, flags) => Step::Contended {
                 lock: unsigned(*lock)?,
                 flags: u32::try_from(unsigned(*flags)?).ok()?,
@@ -273,6 +324,8 @@ impl Decoder {
             Form::Acquired(lock) => Step::Acquired {
                 lock: unsigned(*lock)?,
             },
+            Form::Reclaims(kind) => Step::Reclaims(*kind),
+            Form::Reclaimed(kind) => Step::Reclaimed(*kind),
             Form::Disk(..) => return None,
         })
     }
@@ -289,16 +342,17 @@ impl Beside for Steps<'_> {
             })
         };
         self.decoders = reader.classes().map(decoder).collect();
+        if self.sink.needs_files() {
+            self.files = files::decoders(reader);
+        }
         self.releases = several::releases(reader);
         self.frequencies = several::frequencies(reader);
     }
 
     fn see(&mut self, event: &lt_ctf::Event<'_>) {
-        let decoder = self.decoders.get(event.class_index());
-        let Some(decoder) = decoder.and_then(Option::as_ref) else {
-            return;
-        };
-        if let Form::Disk(named) = &decoder.form {
+        let class = event.class_index();
+        let decoder = self.decoders.get(class).and_then(Option::as_ref);
+        if let Some(Form::Disk(named)) = decoder.map(|decoder| &decoder.form) {
             if let Some((disk, name)) = named.disk(event) {
                 self.sink.disk(disk, &name);
             }
@@ -307,18 +361,22 @@ impl Beside for Steps<'_> {
         let of = event.trace();
         let release = self.releases.get(of).copied().unwrap_or(NEW);
         let frequency = self.frequencies.get(of).copied().unwrap_or(SECOND);
-        if let Some(step) = decoder.step(event, release) {
-            let number = |field| i32::try_from(event.signed(field)?).ok();
-            self.sink.see(&Seen {
-                time: nanoseconds(event.cycles(), frequency),
-                cpu: event.cpu().unwrap_or(0),
-                tid: decoder.tid.and_then(number),
-                process: decoder
-                    .process
-                    .and_then(|(tid, process)| number(tid).zip(number(process))),
-                step,
-            });
-        }
+        let file = self.files.get(class).and_then(Option::as_ref);
+        let file = file.and_then(|decoder| decoder.event(event));
+        let step = decoder.and_then(|decoder| decoder.step(event, release));
+        let Some(step) = step.or_else(|| file.map(|_| Step::File)) else {
+            return;
+        };
+        let number = |field| i32::try_from(event.signed(field)?).ok();
+        let process = decoder.and_then(|decoder| decoder.process);
+        self.sink.see(&Seen {
+            time: nanoseconds(event.cycles(), frequency),
+            cpu: event.cpu().unwrap_or(0),
+            tid: decoder.and_then(|decoder| decoder.tid).and_then(number),
+            process: process.and_then(|(tid, process)| number(tid).zip(number(process))),
+            file,
+            step,
+        });
     }
 
     fn lost(&mut self, time: u64, cpu: u32, until: u64) {

@@ -16,7 +16,9 @@ pub(crate) struct Told {
     pub(crate) model: Model,
     /// Whether the trace has sched_switch.
     pub(super) switches: bool,
-    /// Whether the trace has wakeups.
+    /// Whether the trace has sched_waking.
+    pub(super) wakings: bool,
+    /// Whether the trace has wakeups: sched_waking or sched_wakeup.
     pub(super) wakeups: bool,
     /// Whether the trace has system calls.
     pub(super) calls: bool,
@@ -89,6 +91,14 @@ impl Told {
                 }
             ));
         }
+        // `sched_wakeup` may be recorded on the CPU where the thread is queued, which need not be the waker's.
+        if self.switches && self.wakeups && !self.wakings {
+            caveats.push(
+                "no event sched_waking in this trace: if another CPU woke a thread, the result may name \
+                 the thread that ran on the CPU of sched_wakeup instead; record with -e sched_waking"
+                    .into(),
+            );
+        }
         if self.grew {
             caveats.push(
                 "the trace is still being written: only the part that existed was read".into(),
@@ -112,7 +122,7 @@ impl Told {
         let wakeups = "no event sched_waking in this trace: it does not show what ended a wait; \
                        record with -e sched_waking";
         let calls = "no system calls in this trace: it does not show in which call a thread was; \
-                     enable them with lttng enable-event --kernel --syscall --all";
+                     record with latency-tracker record --events-for delays";
         let all = [(self.wakeups, wakeups), (self.calls, calls)];
         all.into_iter()
             .filter(|(has, _)| !has)
@@ -137,6 +147,7 @@ impl Told {
         Self {
             model,
             switches: true,
+            wakings: true,
             wakeups: true,
             calls: true,
             events: 0,
@@ -158,5 +169,26 @@ impl Told {
             self.took.as_secs_f64(),
             out::thousands(rate as u64)
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As recorded by `perf record -e sched:sched_switch,sched:sched_wakeup`.
+    #[test]
+    fn without_wakings_a_waker_may_be_another_thread() {
+        let mut told = Told::made(Model::default(), 0);
+        assert_eq!(told.caveats(), [""; 0]);
+        told.wakings = false;
+        let said = told.caveats();
+        assert!(
+            said.len() == 1 && said[0].starts_with("no event sched_waking in this trace: if"),
+            "{said:?}"
+        );
+        // No waker is named.
+        told.wakeups = false;
+        assert_eq!(told.caveats(), [""; 0]);
     }
 }

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lt_proc::Alert;
@@ -40,6 +41,11 @@ impl Mapping {
     /// The file offset of an address in the mapping.
     pub(super) fn offset_of(&self, address: u64) -> u64 {
         (address - self.from).saturating_add(self.offset)
+    }
+
+    /// A link to the mapped file, whatever its path leads to by now.
+    pub(super) fn link(&self, pid: u64) -> PathBuf {
+        format!("/proc/{pid}/map_files/{:x}-{:x}", self.from, self.to).into()
     }
 }
 

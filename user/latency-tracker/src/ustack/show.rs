@@ -39,21 +39,11 @@ pub(crate) fn lines(alert: &Alert, indent: usize) -> Vec<String> {
         }
         Some(UserStack::Addresses { addresses, end }) => (addresses, end),
     };
-    let bare = || UserNames {
-        frames: addresses
-            .iter()
-            .map(|address| UserFrame {
-                address: format!("{address:#x}"),
-                ..UserFrame::default()
-            })
-            .collect(),
-        note: Some("no names: they were not looked up when the alert was read".into()),
-    };
-    let names = alert.ustack_names.clone().unwrap_or_else(bare);
+    let names = names(alert, &addresses);
     let mut lines = out::wrap("in user space:", indent);
     let inner = indent + 2;
-    let row = |frame: &UserFrame| {
-        let text = out::printable(&one(frame));
+    let row = |one: &UserFrame| {
+        let text = out::printable(&frame(one));
         out::fit_line(&format!("{:inner$}{text}", ""))
     };
     lines.extend(names.frames.iter().map(row));
@@ -64,8 +54,16 @@ pub(crate) fn lines(alert: &Alert, indent: usize) -> Vec<String> {
     lines
 }
 
+/// The names that were found when the alert was read; if there are none, the addresses.
+pub(crate) fn names(alert: &Alert, addresses: &[u64]) -> UserNames {
+    alert.ustack_names.clone().unwrap_or_else(|| UserNames {
+        frames: super::frames(addresses, &[]),
+        note: Some("no names: they were not looked up when the alert was read".into()),
+    })
+}
+
 /// A function and its file, or as much as is known.
-fn one(frame: &UserFrame) -> String {
+pub(crate) fn frame(frame: &UserFrame) -> String {
     let UserFrame {
         address,
         name,

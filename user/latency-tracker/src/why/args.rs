@@ -16,6 +16,7 @@ pub(crate) const EXAMPLES: &str = "\
 Exit status: 0 nothing was late, 1 error, 2 something was late.
 
 Examples:
+  latency-tracker why
   latency-tracker why -p 812
   latency-tracker why -p 812 --over 50ms -d 10m
   latency-tracker why -- tar -xf backup.tar
@@ -23,8 +24,14 @@ Examples:
   latency-tracker why --disk sda --worst -d 1m
 
 Loads the module if needed. Watches system calls, waits for a CPU, and sleeps
-that no signal can interrupt; with --disk, the requests of that disk. At the
-end, everything that was set up is removed again.
+that no signal can interrupt; with --disk, the requests of that disk; without
+a target, all processes and all disks. At the end, everything that was set up
+is removed again.
+
+Only an operation that ends during the run is explained. If none was late, up
+to five that have not ended are listed. Disk requests and tasks that hang in
+the kernel come first; a task may have hung since before the start.
+`latency-tracker captures` shows what a recorder saved earlier.
 
 Without --over, up to 5 seconds are spent on measuring the usual delays. The
 threshold is then half of the longest delay, but at least 1ms.
@@ -35,9 +42,12 @@ For a COMMAND they always count, and the longest operation of its whole run is
 explained.
 
 With LTTng, a trace of the delay shows the cause. Without LTTng, only the
-contents of the alert are shown.";
+contents of the alert are shown.
 
-/// Watches a process, a unit, a command or a disk until an operation is late, and explains the delay.
+A unit that restarts has a new cgroup: --unit and --cgroup notice this within
+about a second, and show how long operations may not have been seen.";
+
+/// Watches everything, a process, a unit, a disk or a command until an operation is late, and explains the delay.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
     /// Watch the process with this PID.

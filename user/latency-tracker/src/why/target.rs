@@ -2,11 +2,12 @@
 
 //! The target of `why`, and the trackers that watch it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use lt_common::exec::Exec;
-use lt_proc::{Alert, Setting};
+use lt_common::group::{self, Followed};
+use lt_proc::{Alert, Fields, Setting};
 
 use super::args::WhyArgs;
 use crate::run::descendants;
@@ -18,6 +19,10 @@ pub(super) struct Target {
     pub(super) name: String,
     /// The filter that selects the watched tasks; empty for all tasks, or for a disk.
     filter: Vec<Setting>,
+    /// The unit whose cgroup is watched.
+    unit: Option<String>,
+    /// The cgroup of the filter. `None` also if it is not visible here.
+    pub(super) followed: Option<Followed>,
     /// The disk, if only its requests are watched.
     disk: Option<String>,
     /// Whether to count calls that are meant to wait.
@@ -41,6 +46,8 @@ impl Target {
         let mut target = Self {
             name: "all processes and disks".into(),
             filter: Vec::new(),
+            unit: None,
+            followed: None,
             disk: None,
             waits: args.waits || !args.command.is_empty(),
         };
@@ -52,10 +59,11 @@ impl Target {
             target.filter = vec![setting("pid", &pid.to_string())];
         } else if let Some(unit) = &args.unit {
             target.name.clone_from(unit);
-            target.filter = vec![setting("cgroup", &cgroup_of(unit)?)];
+            target.limit_to(&cgroup_of(unit)?);
+            target.unit = Some(unit.clone());
         } else if let Some(cgroup) = &args.cgroup {
             target.name = format!("cgroup {cgroup}");
-            target.filter = vec![setting("cgroup", cgroup)];
+            target.limit_to(cgroup);
         } else if let Some(disk) = &args.disk {
             target.name = format!("disk {disk}");
             target.disk = Some(disk.clone());
@@ -64,6 +72,41 @@ impl Target {
             target.filter = descendants(pid)?.into();
         }
         Ok(target)
+    }
+
+    /// Limits the target to the cgroup with this path.
+    fn limit_to(&mut self, path: &str) {
+        self.followed = group::directory(path).and_then(Followed::at);
+        // By its number, all instances watch the same cgroup, even if another one has the path meanwhile.
+        let number = self.followed.as_ref().map(|of| of.number().to_string());
+        self.filter = vec![setting(CGROUP, number.as_deref().unwrap_or(path))];
+    }
+
+    /// Whether only the processes of a cgroup are watched.
+    pub(super) fn is_cgroup(&self) -> bool {
+        self.filter.iter().any(|setting| setting.key == CGROUP)
+    }
+
+    /// The directory of the unit's cgroup, which may have moved to another slice; asks systemd.
+    pub(super) fn moved_to(&self) -> Option<PathBuf> {
+        let path = cgroup_of(self.unit.as_deref()?).ok()?;
+        group::directory(&path)
+    }
+
+    /// What has happened to the target if its cgroup was removed.
+    pub(super) fn removed(&self) -> &'static str {
+        match self.unit {
+            Some(_) => "has stopped: nothing is watched until it starts again",
+            None => "was removed: nothing is watched until it is created again",
+        }
+    }
+
+    /// What has happened to the target if its cgroup has a successor.
+    pub(super) fn replaced(&self) -> &'static str {
+        match self.unit {
+            Some(_) => "was restarted: its new cgroup is watched from now on",
+            None => "was created again: the new one is watched from now on",
+        }
     }
 
     /// The instances that watch the target.
@@ -116,18 +159,18 @@ impl Target {
         ]
     }
 
-    /// Whether the operation counts as late. Operations of this program do not count. Unless `waits` is set, sleeps
-    /// that a signal can end do not count either: the `syscall` instance watches them, and distinguishes the calls
-    /// that wait for work.
+    /// Whether the operation counts as late. Operations of this program do not count.
     pub(super) fn counts(&self, alert: &Alert) -> bool {
         let of_ours = alert.pid == u64::from(std::process::id());
-        let of_others = alert.tracker != "offcpu" || self.waits;
-        !of_ours
-            && (of_others
-                || alert
-                    .fields
-                    .text("state")
-                    .is_some_and(|state| state.starts_with(['D', 'T'])))
+        !of_ours && self.matters(&alert.tracker, &alert.fields)
+    }
+
+    /// Whether a long operation of this tracker is late. Unless `waits` is set, sleeps that a signal can end are not:
+    /// the `syscall` instance watches them, and distinguishes the calls that wait for work.
+    pub(super) fn matters(&self, tracker: &str, fields: &Fields) -> bool {
+        let state = fields.text("state");
+        let is_stuck = state.is_some_and(|state| state.starts_with(['D', 'T']));
+        tracker != "offcpu" || self.waits || is_stuck
     }
 
     /// Whether the delays of a part show its usual latency. Unless `waits` is set, sleeps do not, since most of them
@@ -136,6 +179,9 @@ impl Target {
         self.waits || part.tracker != "offcpu"
     }
 }
+
+/// The filter by cgroup.
+pub(super) const CGROUP: &str = "cgroup";
 
 const SLEEPS: &str = "sleeps, including waits for work";
 
@@ -148,7 +194,10 @@ fn process(pid: u32) -> String {
 /// The cgroup of an active unit.
 fn cgroup_of(unit: &str) -> Result<String> {
     let show = ["show", "--property=ControlGroup", "--value", "--", unit];
-    let path = Exec::new("systemctl", show).output()?;
+    let shown = Exec::new("systemctl", show).output();
+    let path = shown.with_context(|| {
+        format!("--unit {unit}: systemd does not answer; use -p PID or --cgroup PATH instead")
+    })?;
     match path.trim() {
         "" => bail!("--unit {unit}: not active, or no such unit"),
         path => Ok(path.to_string()),
@@ -170,6 +219,8 @@ mod tests {
         Target {
             name: String::new(),
             filter: vec![setting("pid", "7")],
+            unit: None,
+            followed: None,
             disk: None,
             waits,
         }
@@ -187,6 +238,8 @@ mod tests {
     fn a_sleep_that_a_signal_can_end_is_not_late_by_itself() {
         let sleeping = alert("offcpu", "state=S");
         assert!(!target(false).counts(&sleeping) && target(true).counts(&sleeping));
+        let no_state = alert("offcpu", "from=0");
+        assert!(!target(false).counts(&no_state));
         for late in [
             alert("offcpu", "state=D"),
             alert("offcpu", "state=T"),

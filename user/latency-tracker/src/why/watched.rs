@@ -2,11 +2,14 @@
 
 //! The instances of a run of `why`, and their alerts.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, bail};
+use lt_common::group::{Change, Followed};
 use lt_common::out::{self, note};
 use lt_proc::{Alert, Nanos, Pending, ProcRoot, Setting};
 
-use super::target::{Part, Target};
+use super::target::{CGROUP, Part, Target};
 use crate::record::leftovers::Note;
 use crate::record::stream::Stream;
 use crate::ustack::Names;
@@ -23,6 +26,8 @@ pub(super) const MOST: u64 = 1000;
 pub(super) struct Watched<'a> {
     root: &'a ProcRoot,
     target: &'a Target,
+    /// The target's cgroup.
+    followed: Option<Followed>,
     instances: Vec<Watch>,
     names: Names,
 }
@@ -44,10 +49,16 @@ pub(super) struct Seen {
 impl<'a> Watched<'a> {
     /// Starts the instances, which only count at first. An instance that this kernel cannot run is reported and left
     /// out.
-    pub(super) fn start(root: &'a ProcRoot, target: &'a Target, left: &mut Note) -> Result<Self> {
+    pub(super) fn start(
+        root: &'a ProcRoot,
+        target: &'a Target,
+        followed: Option<Followed>,
+        left: &mut Note,
+    ) -> Result<Self> {
         let mut watched = Self {
             root,
             target,
+            followed,
             instances: Vec::new(),
             names: Names::default(),
         };
@@ -106,6 +117,12 @@ impl<'a> Watched<'a> {
                 "this kernel has no tracker for this target; `latency-tracker list --trackers` shows why"
             );
         }
+        if watched.followed.is_none() && target.is_cgroup() {
+            note(&format!(
+                "{}: its cgroup is not visible here, so a restart will not be noticed",
+                target.name
+            ));
+        }
         Ok(watched)
     }
 
@@ -126,6 +143,58 @@ impl<'a> Watched<'a> {
             left.update(|owned| drop(owned.instances.insert(watch.name.clone(), line)));
         }
         Ok(())
+    }
+
+    /// When to look whether the target has another cgroup. `None` if its cgroup is not followed.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.followed.as_ref().map(Followed::due)
+    }
+
+    /// If it is time, looks whether the target has another cgroup.
+    pub(super) fn follow(&mut self) -> Result<()> {
+        match self.due().is_some_and(|due| due <= Instant::now()) {
+            true => self.look(),
+            false => Ok(()),
+        }
+    }
+
+    /// Looks whether the target has another cgroup, and if so, limits the instances to that one.
+    pub(super) fn look(&mut self) -> Result<()> {
+        let target = self.target;
+        let Some(followed) = &mut self.followed else {
+            return Ok(());
+        };
+        match followed.look(|| target.moved_to()) {
+            None => {}
+            Some(Change::Removed) => note(&format!("{} {}", target.name, target.removed())),
+            Some(Change::New(number)) => {
+                let settings = [setting(CGROUP, number.to_string())];
+                for watch in &self.instances {
+                    self.root
+                        .create(&watch.name, watch.part.tracker, &settings)?;
+                }
+                note(&format!(
+                    "{} {}; operations that began before, in up to {}, may not have been seen",
+                    target.name,
+                    target.replaced(),
+                    nanos(followed.watch(number))
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A sentence about the times in which a new cgroup of the target was not watched yet, if there were any.
+    pub(super) fn unseen(&self) -> Option<String> {
+        let (times, time) = self.followed.as_ref()?.unseen();
+        (times > 0).then(|| {
+            format!(
+                "{}: operations in up to {} may not have been seen ({})",
+                self.target.name,
+                nanos(time),
+                out::plural(times, "new cgroup")
+            )
+        })
     }
 
     /// The files to poll.
@@ -189,18 +258,22 @@ impl<'a> Watched<'a> {
         ))
     }
 
-    /// The operations in flight for longer than `over`, the oldest first, without sleeps that may wait for work.
+    /// The operations in flight for longer than `over`, without sleeps that may wait for work. System calls are last,
+    /// since a read, for example, may also wait for work. Otherwise, the oldest is first.
     pub(super) fn stuck(&self, over: Nanos) -> Vec<(&'static str, Pending)> {
-        let telling = self.instances.iter();
-        let telling = telling.filter(|watch| self.target.is_telling(&watch.part));
-        let mut stuck: Vec<_> = telling
+        let watches = self.instances.iter();
+        let mut stuck: Vec<_> = watches
             .flat_map(|watch| {
                 let pending = self.root.pending(&watch.name).unwrap_or_default();
                 pending.into_iter().map(|one| (watch.part.tracker, one))
             })
-            .filter(|(_, pending)| pending.age() > over.0)
+            .filter(|(tracker, pending)| {
+                pending.age() > over.0 && self.target.matters(tracker, &pending.fields)
+            })
             .collect();
-        stuck.sort_by_key(|(_, pending)| std::cmp::Reverse(pending.age()));
+        stuck.sort_by_key(|(tracker, pending)| {
+            (*tracker == "syscall", std::cmp::Reverse(pending.age()))
+        });
         stuck
     }
 }
@@ -217,6 +290,10 @@ impl Drop for Watched<'_> {
             }
         }
     }
+}
+
+fn nanos(time: Duration) -> Nanos {
+    Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 fn setting(key: &str, value: String) -> Setting {

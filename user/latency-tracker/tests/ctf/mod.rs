@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Small traces of disk requests and of locks, as LTTng's kernel tracer writes them (CTF 1.8).
+//! Small traces of disk requests, locks, work items and reclaim, as LTTng's kernel tracer writes them (CTF 1.8).
 
 use std::fs;
 use std::path::Path;
@@ -47,6 +47,13 @@ event { name = "irq_softirq_entry"; id = 6; stream_id = 0; fields := struct { u3
 event { name = "irq_softirq_exit"; id = 7; stream_id = 0; fields := struct { u32 vec; }; };
 event { name = "lock_contention_begin"; id = 8; stream_id = 0; fields := struct { u64 lock_addr; u32 flags; }; };
 event { name = "lock_contention_end"; id = 9; stream_id = 0; fields := struct { u64 lock_addr; u32 ret; }; };
+event { name = "workqueue_queue_work"; id = 10; stream_id = 0; fields := struct { u64 work; u64 function; }; };
+event { name = "workqueue_execute_start"; id = 11; stream_id = 0; fields := struct { u64 work; u64 function; }; };
+event { name = "workqueue_execute_end"; id = 12; stream_id = 0; fields := struct { u64 work; u64 function; }; };
+event { name = "mm_vmscan_direct_reclaim_begin"; id = 13; stream_id = 0; fields := struct { u32 order; }; };
+event { name = "mm_vmscan_direct_reclaim_end"; id = 14; stream_id = 0; fields := struct { u64 nr_reclaimed; }; };
+event { name = "mm_vmscan_kswapd_wake"; id = 15; stream_id = 0; fields := struct { u32 nid; }; };
+event { name = "mm_vmscan_kswapd_sleep"; id = 16; stream_id = 0; fields := struct { u32 nid; }; };
 "#;
 
 const DISK: u32 = 253 << 20;
@@ -193,6 +200,36 @@ pub(crate) fn locks(directory: &Path) {
         events.event(9, &[Long(lock), Short(0)]);
     }
     events.switch(SERVER, IDLE);
+    events.write(directory);
+}
+
+/// Writes a trace in which a thread runs four work items of two functions.
+pub(crate) fn works(directory: &Path) {
+    let mut events = Events::new();
+    events.switch(IDLE, SERVER);
+    for (work, function) in [(1, 0xa0), (2, 0xb0), (1, 0xa0), (3, 0xb0)] {
+        for id in 10..=12 {
+            events.event(id, &[Long(work), Long(function)]);
+        }
+    }
+    events.switch(SERVER, IDLE);
+    events.write(directory);
+}
+
+/// Writes a trace in which a thread reclaims memory twice, and kswapd once.
+pub(crate) fn reclaims(directory: &Path) {
+    const KSWAPD: (&str, u32) = ("kswapd0", 40);
+    let mut events = Events::new();
+    events.switch(IDLE, SERVER);
+    for _ in 0..2 {
+        events.event(13, &[Short(0)]);
+        events.event(14, &[Long(32)]);
+    }
+    events.switch(SERVER, KSWAPD);
+    for id in [15, 15, 16] {
+        events.event(id, &[Short(0)]);
+    }
+    events.switch(KSWAPD, IDLE);
     events.write(directory);
 }
 

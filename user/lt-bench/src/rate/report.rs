@@ -212,7 +212,7 @@ impl<'a> Report<'a> {
         Self {
             bench: "rate",
             version: 1,
-            machine: Machine::here(Root::new("/").cpu_flag("hypervisor").unwrap_or(false)),
+            machine: Machine::here(Root::new("/").cpu_flag("hypervisor").ok()),
             cpus: place.cpus.to_string(),
             isolated: place.isolated,
             priority: args.priority,
@@ -279,7 +279,7 @@ impl<'a> Report<'a> {
                 out::plural(runs().count(), "run")
             ))?;
         }
-        if self.machine.guest {
+        if self.machine.guest == Some(true) {
             out::line("This is a virtual machine, so the rates depend on its host.")?;
         }
         if self.interrupted {

@@ -21,15 +21,12 @@ use super::count::{self, Kept, interrupted};
 use super::emit::{self, Made, Plan};
 use super::ust::{self, Ust};
 use crate::clock::Clock;
-use crate::hold::Subject;
+use crate::hold::{START, Subject};
 
 /// How many times the events of a run fill the buffers, if [`LONGEST`] permits it.
 const FILLS: u64 = 2;
 /// Maximum length of a run, as a multiple of --time.
 const LONGEST: u64 = 10;
-/// How long to wait for the thread to start. A task with a higher priority may keep it from its CPU
-/// forever.
-const START: Duration = Duration::from_secs(10);
 
 /// The result of a run. Its rates count our own events; its numbers of events count LTTng's.
 #[derive(Debug, Clone, Serialize)]

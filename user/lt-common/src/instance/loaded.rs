@@ -31,7 +31,7 @@ impl Drop for Loaded<'_> {
         let is_unused = self.root.instances().is_ok_and(|all| all.is_empty());
         if self.ours
             && is_unused
-            && let Err(error) = Exec::new("modprobe", ["-r", "latency_tracker"]).output()
+            && let Err(error) = Exec::modprobe(["-r", "latency_tracker"]).output()
         {
             note(&format!("the module stays loaded: {error:#}"));
         }

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::{Buffers, Format, destroy, format_option, lttng};
-use crate::out::note;
+use super::{Buffers, Format, end, format_option, lttng};
 
 const CHANNEL: &str = "all";
 
@@ -112,9 +111,7 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        if let Err(error) = destroy(&self.name) {
-            note(&format!("session {} is left behind: {error:#}", self.name));
-        }
+        end(&self.name);
     }
 }
 

@@ -47,9 +47,15 @@ impl Feed {
         }
     }
 
-    pub(super) fn limit_window(&mut self, size: usize) {
+    pub(super) fn limit(&mut self, window: usize, stays_open: bool) {
         if let Some(job) = &mut self.job {
-            job.stream.limit_window(size);
+            job.stream.limit(window, stays_open);
+        }
+    }
+
+    pub(super) fn continue_from(&mut self, discarded: u64) {
+        if let Some(job) = &mut self.job {
+            job.stream.continue_from(discarded);
         }
     }
 

@@ -2,6 +2,7 @@
 
 //! Finds the traces below a directory, and opens their streams.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use super::Reader;
 use super::feed::Feed;
 use crate::error::{Error, Result, What};
 use crate::metadata;
-use crate::stream::{MAGIC, Origin, Part, Stream, WINDOW};
+use crate::schema::Clock;
+use crate::stream::{MAGIC, Origin, Part, Span, Stream, WINDOW};
 use crate::trace::Trace;
 
 /// Maximum depth at which traces are searched for.
@@ -23,6 +25,8 @@ const WINDOWS: usize = 4 << 20;
 const LEAST: usize = 16 << 10;
 /// Size of a trace from which threads are worth starting, bytes.
 const LARGE: u64 = 8 * WINDOW as u64;
+/// Number of streams up to which all files stay open. By default, a process may have 1,024 open files.
+const FILES: usize = 512;
 /// Maximum number of threads, unless an option sets it.
 const THREADS: usize = 4;
 
@@ -73,6 +77,7 @@ impl Options {
             let first = reader.faults.into_iter().next().or(found.foreign);
             return Err(first.unwrap_or_else(|| Error::new(path, 0, What::Nowhere)));
         }
+        reader.connect();
         reader.ready(self.threads);
         Ok(reader)
     }
@@ -124,7 +129,8 @@ impl Found {
 impl Reader {
     /// Adds the trace in `directory`.
     fn add(&mut self, directory: &Path, text: &[u8], growing: bool) -> Result<()> {
-        let schema = metadata::parse(&directory.join("metadata"), text, growing)?;
+        let mut schema = metadata::parse(&directory.join("metadata"), text, growing)?;
+        self.relate(&mut schema.clocks);
         let schema = Arc::new(schema);
         let trace = self.traces.len();
         let mut streams: Vec<Stream> = Vec::new();
@@ -156,6 +162,8 @@ impl Reader {
         }
         // A tracer may continue a stream in further files: they are sorted by time.
         streams.sort_by_key(|s| (s.origin.class, s.id, s.id.and(s.packet.begin)));
+        let continues = |s: &Stream| s.packet.number > Some(0) && s.packet.discarded > Some(0);
+        self.continues |= streams.iter().any(continues);
         let key = |s: &Stream| (s.origin.class, s.id);
         for group in streams.chunk_by(|a, b| a.id.is_some() && key(a) == key(b)) {
             let parts = group.iter().flat_map(|s| s.origin.parts.iter().cloned());
@@ -180,6 +188,52 @@ impl Reader {
         Ok(())
     }
 
+    /// Gives a clock the offset that it has in an earlier trace. A tracer measures the offset again for each trace, so
+    /// it differs if the time of day was set in between, and would put the traces in the wrong order.
+    fn relate(&self, clocks: &mut [Clock]) {
+        for clock in clocks {
+            let mut known = self.traces.iter().flat_map(|trace| trace.schema.clocks());
+            let same = known.find(|of| {
+                of.uid.is_some()
+                    && of.uid == clock.uid
+                    && of.name == clock.name
+                    && of.frequency == clock.frequency
+            });
+            if let Some(of) = same {
+                (clock.offset_seconds, clock.offset_cycles) = (of.offset_seconds, of.offset_cycles);
+            }
+        }
+    }
+
+    /// Connects the streams of a session that rotates: each trace has a part of every stream, and the counters of
+    /// discarded events continue.
+    fn connect(&mut self) {
+        // Finding a counter takes the headers of all packets, so only if one is needed.
+        if self.traces.len() < 2 || !self.continues {
+            return;
+        }
+        let origins = self.feeds.iter().map(|feed| &feed.origin);
+        let span = |of: &Origin| of.span(&self.traces.get(of.trace)?.schema);
+        let spans: Vec<_> = origins.map(span).collect();
+        // A stream without an ID cannot be told from the streams of other CPUs.
+        let place = |span: &Span, number: u64| {
+            let uuid = self.traces.get(span.trace)?.schema.uuid()?;
+            let (class, id) = span.stream;
+            Some((uuid, class, id?, number))
+        };
+        let end = |span: &Span| {
+            let (_, last) = span.numbers?;
+            Some((place(span, last.checked_add(1)?)?, span.discarded?))
+        };
+        let ends: HashMap<_, _> = spans.iter().flatten().filter_map(end).collect();
+        let before = |span: &Span| ends.get(&place(span, span.numbers?.0)?).copied();
+        for (feed, span) in self.feeds.iter_mut().zip(&spans) {
+            if let Some(discarded) = span.as_ref().and_then(before) {
+                feed.continue_from(discarded);
+            }
+        }
+    }
+
     fn ready(&mut self, threads: Option<usize>) {
         let streams = self.feeds.len();
         let is_large = streams > 1 && self.progress().1 > LARGE;
@@ -191,7 +245,7 @@ impl Reader {
         // Windows are a multiple of a page.
         self.feeds
             .iter_mut()
-            .for_each(|feed| feed.limit_window(size / 4096 * 4096));
+            .for_each(|feed| feed.limit(size / 4096 * 4096, streams <= FILES));
         self.begin();
     }
 }

@@ -145,6 +145,9 @@ impl Stream {
             }
             steps += 1;
         }
+        if !self.stays_open {
+            self.open = None;
+        }
         if batch.last {
             // Nothing more will be read.
             batch.records = Vec::new();

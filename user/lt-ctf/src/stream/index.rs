@@ -58,6 +58,8 @@ pub struct Span {
     pub cycles: (u64, u64),
     /// The sequence numbers of these two packets, if they have any.
     pub numbers: Option<(u64, u64)>,
+    /// The counter of discarded events in the last packet, if packets have one.
+    pub discarded: Option<u64>,
 }
 
 impl Origin {
@@ -96,8 +98,10 @@ impl Origin {
                 cpu: walker.cpu,
                 cycles: (begin, end),
                 numbers: packet.number.map(|number| (number, number)),
+                discarded: None,
             });
             span.cycles.1 = span.cycles.1.max(end);
+            span.discarded = packet.discarded;
             span.numbers = span
                 .numbers
                 .zip(packet.number)
@@ -148,7 +152,7 @@ impl Stream {
         self.ready = false;
         self.packet = Packet::default();
         self.before = None;
-        self.discarded = None;
+        self.discarded = self.earlier.filter(|_| at == (0, 0));
         self.has_packet = false;
         self.lost.clear();
         self.rest = None;

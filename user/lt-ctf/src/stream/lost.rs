@@ -37,6 +37,11 @@ pub struct Lost {
 }
 
 impl Stream {
+    /// Sets the counter of discarded events before the first packet: the stream continues one of another trace.
+    pub(crate) fn continue_from(&mut self, discarded: u64) {
+        (self.earlier, self.discarded) = (Some(discarded), Some(discarded));
+    }
+
     /// Finds losses: compares the packet, if there is one, with its predecessor, whose last event
     /// was at `last`.
     ///
@@ -69,7 +74,7 @@ impl Stream {
 
     /// Returns how many events were lost at the end of the previous packet: the difference between
     /// its counter and the counter of its own predecessor. The counter before the first packet of a
-    /// stream is 0.
+    /// recording is 0.
     fn owed(&self) -> u64 {
         let before = self.before.as_ref();
         let new = before.and_then(|before| before.discarded);

@@ -2,7 +2,7 @@
 
 //! Packets: their places, headers and contexts.
 
-use super::{Part, Stream};
+use super::{PAGE, Part, Stream};
 use crate::error::{Result, What};
 use crate::program::{FUEL, Roles, Stop, Window, align, walk};
 use crate::schema::{Kind, NodeId, Schema};
@@ -98,12 +98,16 @@ impl Stream {
             ..Packet::default()
         };
         self.pos = 0;
-        self.fill(0, self.size)?;
+        // The packets of a stream usually have one size: what follows this one is read with its own packet.
+        let usual = self.before.as_ref().map_or(u64::MAX, |before| before.total);
+        let usual = usize::try_from(usual.max(PAGE)).unwrap_or(usize::MAX);
+        self.fill(0, self.size.min(usual))?;
         loop {
             match self.packet_header(schema) {
                 Ok(()) => break,
-                Err(Stop::More(_))
-                    if self.base + self.filled as u64 >= left && self.is_incomplete(part) =>
+                Err(Stop::More(want))
+                    if (want > self.packet.content || self.base + self.filled as u64 >= left)
+                        && self.is_incomplete(part) =>
                 {
                     return Ok(false);
                 }

@@ -65,6 +65,48 @@ fn what_was_lost_is_told_where_it_was() {
     );
 }
 
+/// The counters of discarded events continue in the next chunk of a session that rotates.
+#[test]
+fn what_was_lost_in_the_first_packet_of_a_chunk_is_told() {
+    let dir = Dir::new();
+    let facts = |number, lost, begin| Packet {
+        number,
+        lost,
+        begin,
+        end: begin + 10,
+        ..Packet::default()
+    };
+    let chunks = [
+        [
+            numbered(facts(0, 2, 10), &[11]),
+            numbered(facts(1, 5, 20), &[21]),
+        ]
+        .concat(),
+        numbered(facts(2, 9, 30), &[31]),
+        // The packet before this one is missing, so its counter is not known.
+        numbered(facts(4, 20, 50), &[51]),
+    ];
+    let preamble = format!("\"preamble\",\"uuid\":{:?}", [7u8; 16]);
+    let text = metadata(&[("e", number())]).replace("\"preamble\"", &preamble);
+    for (name, chunk) in ["a", "b", "c"].into_iter().zip(chunks) {
+        write(&dir.0.join(name), &text, &[chunk]);
+    }
+    let mut reader = Reader::open(&dir.0).unwrap();
+    let told = rest(&mut reader);
+    let is_loss = |line: &&str| line.starts_with("lost ");
+    let losses: Vec<_> = told.iter().map(String::as_str).filter(is_loss).collect();
+    assert_eq!(
+        losses,
+        [
+            "lost 2 events 11..20 cpu Some(0)",
+            "lost 3 events 21..30 cpu Some(0)",
+            "lost 4 events 31..40 cpu Some(0)"
+        ]
+    );
+    reader.seek(i64::MIN).unwrap();
+    assert_eq!(rest(&mut reader), told);
+}
+
 #[test]
 fn streams_and_traces_are_merged_by_time() {
     let dir = Dir::new();
@@ -108,6 +150,38 @@ fn streams_and_traces_are_merged_by_time() {
         reader.seek(5_000_000_007 + from).unwrap();
         let expected: Vec<_> = all.iter().copied().filter(|t| *t as i64 >= from).collect();
         assert_eq!(times(&mut reader), expected, "from {from}");
+    }
+}
+
+#[test]
+fn traces_of_one_clock_are_in_the_order_of_its_values() {
+    let facts = |times: &[u64]| Packet {
+        begin: times[0],
+        end: times[1],
+        ..Packet::default()
+    };
+    let text = metadata(&[("e", number())]);
+    let with = |uid: &str| text.replace("\"id\":\"c\",", &format!("\"id\":\"c\",{uid}"));
+    // Before the second recording, the time of day was set back by a second.
+    let (first, next) = ([10, 20], [30, 40]);
+    for (uids, is_one) in [
+        (["\"uid\":\"boot\",", "\"uid\":\"boot\","], true),
+        (["\"uid\":\"boot\",", "\"uid\":\"other\","], false),
+        (["", ""], false),
+    ] {
+        let dir = Dir::new();
+        let [a, b] = uids.map(with);
+        let back = b.replace("\"seconds\":5", "\"seconds\":4");
+        assert_ne!(b, back);
+        write(&dir.0.join("a"), &a, &[numbered(facts(&first), &first)]);
+        write(&dir.0.join("b"), &back, &[numbered(facts(&next), &next)]);
+        let found = times(&mut Reader::open(&dir.0).unwrap());
+        let expected = if is_one {
+            [first, next].concat()
+        } else {
+            [next, first].concat()
+        };
+        assert_eq!(found, expected, "{uids:?}");
     }
 }
 
@@ -396,6 +470,34 @@ fn the_largest_event_is_read_however_small_windows_are() {
     }
 }
 
+/// By default, a process may have 1,024 open files.
+#[test]
+fn hundreds_of_streams_are_read_with_few_open_files() {
+    const STREAMS: u64 = 600;
+    let dir = Dir::new();
+    let all: Vec<u64> = (0..STREAMS).collect();
+    for (trace, of_trace) in all.chunks(200).enumerate() {
+        let stream = |(i, time): (u8, &u64)| {
+            let facts = Packet {
+                instance: i,
+                ..Packet::default()
+            };
+            numbered(facts, &[*time])
+        };
+        let streams: Vec<_> = (0..).zip(of_trace).map(stream).collect();
+        let to = dir.0.join(trace.to_string());
+        write(&to, &metadata(&[("e", number())]), &streams);
+    }
+    let at = fs::canonicalize(&dir.0).unwrap();
+    let is_of_trace =
+        |fd: &fs::DirEntry| fs::read_link(fd.path()).is_ok_and(|to| to.starts_with(&at));
+    let mut reader = Options::default().threads(0).open(&dir.0).unwrap();
+    assert!(matches!(reader.next(), Ok(Some(Item::Event(_)))));
+    let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    assert_eq!(open.filter(is_of_trace).count(), 0);
+    assert!(times(&mut reader).into_iter().eq(1..STREAMS));
+}
+
 /// The size of an event of [`numbered`], bytes.
 const EVENT: usize = 10;
 
@@ -567,6 +669,7 @@ fn it_is_told_from_where_to_where_streams_reach() {
         cpu: Some(cpu),
         cycles,
         numbers: Some(numbers),
+        discarded: Some(0),
     };
     let spans = [span(2, 0, (5, 6), (9, 9)), span(3, 1, (10, 40), (4, 7))];
     assert_eq!(reader.spans(), spans);

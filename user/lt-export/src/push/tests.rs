@@ -82,7 +82,7 @@ fn until(outbox: &Outbox, signal: Signal, sent: u64, dropped: u64) {
     }
 }
 
-const LINE: &str = r#"seq=7 time=900 instance=slow tracker=block reason=threshold delay=20 threshold=10 cpu=1 pid=4 tid=5 comm="dd" dev=8:0 sector=64"#;
+const LINE: &str = r#"seq=7 time=900 instance=slow tracker=block reason=threshold delay=20 threshold=10 cpu=1 pid=4 tid=5 comm="dd" dev=8:0 sector=64 prio=-1 ret=18446744073709551605"#;
 
 #[test]
 fn an_alert_arrives_with_its_fields() {
@@ -135,6 +135,11 @@ fn an_alert_arrives_with_its_fields() {
         Value::StringValue("dd".to_string())
     );
     assert_eq!(of("latency_tracker.sector"), Value::IntValue(64));
+    assert_eq!(of("latency_tracker.prio"), Value::IntValue(-1));
+    assert_eq!(
+        of("latency_tracker.ret"),
+        Value::StringValue("18446744073709551605".to_string())
+    );
     outbox.finish(Duration::from_secs(600));
     assert!(notes.try_recv().is_err());
 }
@@ -290,7 +295,8 @@ fn the_end_waits_for_what_can_be_sent_and_for_no_more() {
     second.queue(Signal::Metrics, b"y".to_vec(), 2);
     let counts = second.counts();
     second.finish(NOW);
-    // The thread has ended, and has counted its message.
+    // The message that the thread was sending is counted, too, and only once: the thread then ends.
+    assert_eq!(counts.dropped(Signal::Metrics), 3);
     assert!(notes.recv().is_err());
     assert_eq!(counts.dropped(Signal::Metrics), 3);
 }

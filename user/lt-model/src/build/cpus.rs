@@ -202,9 +202,9 @@ impl Cpu {
         (depth == self.contexts.len()).then_some((disk, request))
     }
 
-    /// Records the raise of a softirq, in a handler or elsewhere. A softirq that raises another, or itself for
-    /// remaining work, does so on behalf of its own raiser.
-    pub(super) fn raise(&mut self, time: u64, vector: u32, is_thread: bool) {
+    /// Records the raise of a softirq, in a handler or elsewhere, and returns whether the softirq was not pending. A
+    /// softirq that raises another, or itself for remaining work, does so on behalf of its own raiser.
+    pub(super) fn raise(&mut self, time: u64, vector: u32, is_thread: bool) -> bool {
         let by = match self.contexts.last() {
             Some(Context::Irq { number, name }) => Raiser::Device(Handler(*number, *name)),
             Some(Context::Timer) => Raiser::Timer,
@@ -234,6 +234,7 @@ impl Cpu {
         } else if self.raised_by.len() < VECTORS {
             self.raised_by.push((vector, by));
         }
+        is_first
     }
 
     /// Records the start of a softirq, and returns its raiser.

@@ -7,6 +7,8 @@ use crate::context::{Context, Helper, Raiser, Vector, Waker, is_left_to, is_of_s
 use crate::ids::{ThreadId, WakerId};
 use crate::limits::Function;
 use crate::missing::Events;
+use crate::names::Name;
+use crate::request::Request;
 use crate::state::State;
 
 /// A softirq that may be running if the events do not show any.
@@ -16,6 +18,16 @@ enum Unseen {
     Own,
     /// The softirq may have begun when an interrupt ended.
     AfterInterrupt,
+}
+
+/// A waker, and facts about it.
+struct Found {
+    waker: Waker,
+    /// The request that it completed.
+    request: Option<Request>,
+    /// It is a timer set by the wakee, or by another thread of its program.
+    times_out: bool,
+    helper: Option<Helper>,
 }
 
 impl Builder {
@@ -42,14 +54,25 @@ impl Builder {
         is_left_to(whom, tail).then_some(tail)
     }
 
-    /// The current waker, on `cpu`, of a thread named `whom`; `None` if it is not needed.
-    pub(super) fn waker(
-        &mut self,
-        time: u64,
-        cpu: u32,
-        whom: &[u8],
-        thread: Option<ThreadId>,
-    ) -> Option<WakerId> {
+    /// The current waker, on `cpu`, of a thread named `whom`; `None` if no event of this CPU has been fed.
+    pub(crate) fn current_waker(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Option<Waker> {
+        self.cpus.get(cpu)?;
+        Some(self.found(time, cpu, whom).waker)
+    }
+
+    /// The number of a thread.
+    pub(crate) fn tid(&self, thread: ThreadId) -> Option<i32> {
+        let thread = self.tasks.threads.get(thread.0 as usize);
+        thread.map(|thread| thread.tid)
+    }
+
+    /// The name of an interrupt.
+    pub(crate) fn text(&self, name: Name) -> &str {
+        self.names.text(name)
+    }
+
+    /// Finds the current waker, on `cpu`, of a thread named `whom`.
+    fn found(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Found {
         let tail = self.tail(time, cpu, whom);
         let unseen = self.unseen_softirq(time, cpu);
         let at = self.cpus.at(cpu);
@@ -109,6 +132,23 @@ impl Builder {
         if waker.context.is_none() && self.is_in_user_mode(time, waker.thread) {
             waker.context = Some(Context::Unseen);
         }
+        Found {
+            waker,
+            request,
+            times_out,
+            helper,
+        }
+    }
+
+    /// The current waker, on `cpu`, of a thread named `whom`; `None` if it is not needed.
+    pub(super) fn waker(
+        &mut self,
+        time: u64,
+        cpu: u32,
+        whom: &[u8],
+        thread: Option<ThreadId>,
+    ) -> Option<WakerId> {
+        let found = self.found(time, cpu, whom);
         // The sleep that this wakeup ends is not kept, either.
         if time <= self.tasks.keep
             || thread.is_some_and(|thread| !self.tasks.wants_waker(thread, time))
@@ -119,14 +159,14 @@ impl Builder {
             self.wakers.count();
             return None;
         }
-        let id = self.wakers.push(waker);
-        if let Some(request) = request {
+        let id = self.wakers.push(found.waker);
+        if let Some(request) = found.request {
             self.wakers.completes(request);
         }
-        if times_out {
+        if found.times_out {
             self.wakers.times_out();
         }
-        if let Some(helper) = helper {
+        if let Some(helper) = found.helper {
             self.wakers.helped(helper);
         }
         Some(id)

@@ -10,10 +10,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::Machine;
 use super::ground::{Ground, Mark};
-use super::group::{By, Extra, Kind, Object};
+use super::group::{By, Extra, File, Kind, Object};
 use super::step::{Seen, Step};
 use super::table::{Range, Table};
 use crate::event::What;
+use crate::files::FileEvent;
 use crate::names::Name;
 use crate::sleep::SwitchedOut;
 
@@ -22,6 +23,8 @@ struct Open {
     call: Name,
     /// The group of the call; `None` if the call is not wanted.
     object: Option<Object>,
+    /// Whether the call works on one file.
+    is_of_file: bool,
     since: Mark,
 }
 
@@ -96,9 +99,14 @@ impl Calls {
         };
         self.born.remove(&tid);
         let since = ground.mark(seen.time);
+        let is_of_file = match &seen.file {
+            Some(FileEvent::Call { access, .. }) => access.is_of_file(),
+            _ => false,
+        };
         let open = Open {
             call,
             object,
+            is_of_file,
             since,
         };
         if let Some(earlier) = self.open.insert(tid, open)
@@ -140,7 +148,9 @@ impl Calls {
             return;
         };
         let times = (open.since.time, seen.time);
-        let case = ground.case(times, seen.cpu, Some(tid), Some(object));
+        let mut case = ground.case(times, seen.cpu, Some(tid), Some(object));
+        let file = ground.file.map_or(File::Unknown, File::Named);
+        case.file = open.is_of_file.then_some(file);
         if ground.spans(open.since) {
             return self.table.miss_case(&case, ground.why());
         }

@@ -8,7 +8,9 @@ use super::group::{Case, Object, TaskId};
 use super::step::{Seen, Step};
 use super::table::Why;
 use crate::event::{Priority, What};
+use crate::files::{FileName, Files};
 use crate::names::{Name, Names};
+use crate::sleep::SwitchedOut;
 
 /// Maximum number of CPUs that Linux supports.
 const CPUS: u32 = 8192;
@@ -86,6 +88,9 @@ pub(super) struct Ground {
     tasks: Vec<Task>,
     numbers: HashMap<i32, TaskId>,
     pub(super) names: Names,
+    pub(super) files: Files,
+    /// The file of the call that ends with the current event, if known.
+    pub(super) file: Option<FileName>,
     /// The CPUs that have streams; empty if not known.
     pub(super) streams: Vec<u32>,
     /// A CPU that was mentioned and has no stream.
@@ -189,6 +194,7 @@ impl Ground {
     /// stream.
     pub(super) fn lose(&mut self, cpu: u32, until: u64, is_lost: bool) {
         self.gaps.add(until, is_lost);
+        self.files.lost(until);
         if let Some(at) = self.at(cpu) {
             at.gaps.add(until, is_lost);
             at.current = None;
@@ -209,10 +215,10 @@ impl Ground {
 
     /// Whether the CPU or a field has a value that no kernel records: the event is from a damaged part of the trace.
     pub(super) fn is_impossible(seen: &Seen<'_>) -> bool {
-        if seen.cpu >= CPUS {
-            return true;
-        }
         match seen.step {
+            // An existing thread is on no CPU.
+            Step::Known(What::There { .. }) => false,
+            _ if seen.cpu >= CPUS => true,
             Step::Known(What::Switch { prev, next, .. }) => prev < 0 || next < 0,
             Step::Known(What::Waking { tid, .. } | What::Wakeup { tid, .. })
             | Step::New { tid, .. } => tid < 0,
@@ -228,6 +234,7 @@ impl Ground {
     pub(super) fn mention(&mut self, cpu: u32) {
         if !self.streams.is_empty() && !self.streams.contains(&cpu) && cpu < CPUS {
             self.absent.get_or_insert(cpu);
+            self.files.lost(u64::MAX);
         }
     }
 
@@ -251,6 +258,12 @@ impl Ground {
     pub(super) fn task(&self, id: TaskId) -> (i32, Option<Name>) {
         let task = self.tasks.get(id.0 as usize);
         task.map_or((0, None), |task| (task.tid, task.name))
+    }
+
+    /// The number of a thread, and its last name as a text.
+    pub(super) fn task_text(&self, id: TaskId) -> (i32, Option<&str>) {
+        let (tid, name) = self.task(id);
+        (tid, name.map(|name| self.names.text(name)))
     }
 
     /// The main thread of the process of a thread, if recorded; the idle thread is a process of its own.
@@ -301,6 +314,7 @@ impl Ground {
             who: thread.map(|thread| self.task(thread)),
             priority: None::<Priority>,
             object,
+            file: None,
         }
     }
 
@@ -349,6 +363,26 @@ impl Ground {
         }
         if let Some((tid, process)) = seen.process {
             self.belongs(tid, process);
+        }
+    }
+
+    /// Follows which files the threads have open.
+    pub(super) fn follow(&mut self, seen: &Seen<'_>) {
+        let tid = self.who(seen);
+        let ended = seen.file.as_ref();
+        let ended = ended.and_then(|event| self.files.see(seen.time, tid, event));
+        self.file = ended.map(|(_, file)| file);
+        match (seen.step, tid) {
+            (Step::Known(What::Exit), Some(tid)) => self.files.exit(tid),
+            (
+                Step::Known(What::Switch {
+                    prev,
+                    out: SwitchedOut::Dead,
+                    ..
+                }),
+                _,
+            ) => self.files.exit(prev),
+            _ => {}
         }
     }
 

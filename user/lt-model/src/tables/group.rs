@@ -2,10 +2,12 @@
 
 //! Operations, and the groups in which they are counted.
 
-use super::step::Operation;
+use super::step::{Operation, Reclaim};
 use crate::context::{Disk, Vector};
 use crate::event::Priority;
+use crate::files::FileName;
 use crate::names::Name;
+use crate::sleep::Sleep;
 
 /// A thread. If its number is reused, that is a different thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,6 +18,8 @@ pub struct TaskId(pub(super) u32);
 pub enum Kind {
     /// From waking to running.
     Wakeup,
+    /// A sleep, from the switch from the thread to its wakeup.
+    Sleep,
     /// A thread on a CPU, from one switch to the next.
     Run,
     /// From being switched out while runnable to running again.
@@ -36,6 +40,12 @@ pub enum Kind {
     Contention,
     /// A call of `futex`.
     Futex,
+    /// A work item, from queueing to start.
+    Queued,
+    /// A work item, from start to end.
+    Work,
+    /// Reclaim or compaction of memory.
+    Reclaim,
 }
 
 /// A grouping.
@@ -51,12 +61,21 @@ pub enum By {
     Cpu,
     /// Priority of the thread.
     Priority,
-    /// The object of the operation: interrupt line, vector, call, kind of lock, disk with operation.
+    /// The object of the operation: interrupt line, vector, call, kind of lock, disk with operation, kind of sleep and
+    /// of waker, function of a work item, kind of reclaim.
     Object,
     /// Disk.
     Device,
     /// Address of the lock or futex.
     Lock,
+    /// File of the system call.
+    File,
+    /// Kind of sleep.
+    State,
+    /// What ended the sleep.
+    Waker,
+    /// Workqueue.
+    Workqueue,
     /// Thread and object of the operation, the frames of a folded stack.
     Stack,
 }
@@ -76,17 +95,56 @@ pub enum Object {
     Lock(&'static str, u64),
     /// An operation of `futex`, and the address.
     Futex(&'static str, u64),
+    /// A kind of sleep, and what ended it.
+    Sleep(Sleep, WokenBy),
+    /// The address of the function of a work item, and its workqueue, if recorded.
+    Work(u64, Option<Name>),
+    /// A kind of reclaim.
+    Reclaim(Reclaim),
 }
 
 impl Object {
-    /// The object without the address of a lock.
-    pub(super) fn without_address(self) -> Self {
+    /// The object without the address of a lock, the thread that ended a sleep, or the workqueue.
+    pub(super) fn kind(self) -> Self {
         match self {
             Self::Lock(kind, _) => Self::Lock(kind, 0),
             Self::Futex(op, _) => Self::Futex(op, 0),
+            Self::Work(function, _) => Self::Work(function, None),
+            Self::Sleep(sleep, WokenBy::Thread(_)) => Self::Sleep(sleep, WokenBy::Thread(None)),
+            Self::Sleep(sleep, WokenBy::Perhaps(_)) => Self::Sleep(sleep, WokenBy::Perhaps(None)),
             other => other,
         }
     }
+}
+
+/// The file that a system call works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum File {
+    /// The file with this name.
+    Named(FileName),
+    /// Not recorded, or not certain.
+    Unknown,
+}
+
+/// What ended a sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WokenBy {
+    /// This thread; `None` in a group, which has any thread.
+    Thread(Option<TaskId>),
+    /// This thread, or an interrupt of the thread: not all interrupts are recorded.
+    Perhaps(Option<TaskId>),
+    /// The handler of an interrupt line.
+    Irq(i32, Name),
+    /// A softirq that runs no timers.
+    Softirq(Vector),
+    /// A timer.
+    Timer,
+    /// The completion of a request of this disk, in any context.
+    Disk(Disk),
+    /// An interrupt that a CPU sent.
+    Ipi(Name),
+    /// Not recorded.
+    Unrecorded,
 }
 
 /// The group of a row.
@@ -102,13 +160,21 @@ pub enum Key {
     Cpu(u32),
     /// A priority, as the kernel counts.
     Priority(Option<i32>),
-    /// An object; addresses of locks are 0.
+    /// An object; addresses of locks are 0, and threads that ended sleeps and workqueues are left out.
     Object(Object),
     /// A disk.
     Device(Disk),
     /// The address of a lock or futex.
     Lock(u64),
-    /// A thread, or `None` if it is not recorded, and the object of its operation; addresses of locks are 0.
+    /// A file; `None` for calls that work on no file, or on several.
+    File(Option<File>),
+    /// A kind of sleep.
+    State(Sleep),
+    /// What ended sleeps.
+    Waker(WokenBy),
+    /// A workqueue; `None` if it is not recorded.
+    Workqueue(Option<Name>),
+    /// A thread, or `None` if it is not recorded, and the object of its operation, as for [`Key::Object`].
     Stack(Option<TaskId>, Option<Object>),
 }
 
@@ -119,7 +185,7 @@ pub struct Case {
     pub begin: u64,
     /// Its end, ns.
     pub end: u64,
-    /// The CPU where it ended; for [`Kind::Preempted`], the CPU that the thread left.
+    /// The CPU where it ended; for [`Kind::Preempted`], the CPU that the thread left; for [`Kind::Sleep`], the waker's.
     pub cpu: u32,
     /// The thread, if known.
     pub thread: Option<TaskId>,
@@ -129,6 +195,8 @@ pub struct Case {
     pub priority: Option<Priority>,
     /// The object.
     pub object: Option<Object>,
+    /// The file of a system call; `None` if the call works on no file, or on several.
+    pub file: Option<File>,
 }
 
 impl Case {
@@ -152,4 +220,6 @@ pub enum Extra {
     Requeues,
     /// Requests that became a part of another request.
     Merges,
+    /// Sleeps whose waker is not recorded.
+    Unknown,
 }

@@ -36,12 +36,10 @@ impl Io {
     }
 
     fn add(table: &mut Table, ground: &Ground, case: &Case, live: &Live, since: Mark) {
-        if ground.spans(since) {
-            table.miss_case(case, ground.why());
-        } else if live.is_one_of_several {
-            table.miss_case(case, Why::Identical);
-        } else {
-            table.measure(case);
+        let gap = ground.spans(since).then(|| ground.why());
+        match gap.or(live.doubt) {
+            Some(why) => table.miss_case(case, why),
+            None => table.measure(case),
         }
     }
 
@@ -59,7 +57,7 @@ impl Io {
     }
 
     fn complete(&mut self, ground: &mut Ground, seen: &Seen<'_>, block: &Block) {
-        let live = match self.requests.complete(block) {
+        let live = match self.requests.complete(ground, block) {
             Completed::All(live) => live,
             Completed::Part(live) => {
                 return self.note(ground, seen, block.disk, &live, Extra::Parts);
@@ -90,10 +88,10 @@ impl Machine for Io {
         let disk = block.disk;
         match block.stage {
             BlockStage::Inserted => {
-                self.requests.insert(block, now, tid);
+                self.requests.insert(ground, block, now, tid);
             }
             BlockStage::Issued => {
-                if let Some(live) = self.requests.issue(block, now, tid)
+                if let Some(live) = self.requests.issue(ground, block, now, tid)
                     && let Some(since) = live.inserted
                 {
                     let case = Self::case(ground, seen, disk, &live, since);
@@ -101,7 +99,7 @@ impl Machine for Io {
                 }
             }
             BlockStage::Requeued => {
-                if let Some(live) = self.requests.requeue(block) {
+                if let Some(live) = self.requests.requeue(ground, block) {
                     self.note(ground, seen, disk, &live, Extra::Requeues);
                 }
             }
@@ -121,7 +119,9 @@ impl Machine for Io {
                 (None, Some(inserted)) => (&mut self.queue, inserted),
                 (None, None) => continue,
             };
-            let why = ground.why_since(since);
+            // One of several identical requests has not ended, whichever it is.
+            let gap = live.doubt.filter(|why| *why != Why::Identical);
+            let why = gap.unwrap_or_else(|| ground.why_since(since));
             table.miss_open(since.time, live.tid.map(|tid| (tid, None)), why);
         }
         if ground.absent.is_some() {

@@ -4,8 +4,8 @@
 //!
 //! The key of a wait is the lock and the waiting thread, or the thread that the waiting interrupt has interrupted, as
 //! for the tracker `lock`. A waiter for a mutex starts a new wait whenever it switches between spinning and sleeping;
-//! all these waits count as one. A wait inside a wait at the same address belongs to the outer one, since semaphores and
-//! rt_mutexes have an internal spinlock.
+//! all these waits count as one. A wait inside a wait at the same address belongs to the outer one, since semaphores
+//! and rt_mutexes have an internal spinlock.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,8 @@ use crate::event::What;
 /// `LCB_F_MUTEX`
 const MUTEX: u32 = 32;
 
-/// The kind of a lock, as `perf lock` calls it. The flags are LCB_F_SPIN, _READ, _WRITE, _RT, _PERCPU and _MUTEX, 1 to 32.
+/// The kind of a lock, as `perf lock` calls it. The flags are LCB_F_SPIN, _READ, _WRITE, _RT, _PERCPU and _MUTEX,
+/// 1 to 32.
 fn kind(flags: u32) -> &'static str {
     match flags {
         0 => "semaphore",
@@ -82,14 +83,15 @@ impl Locks {
             inside: 0,
         };
         match self.open.get_mut(&(lock, waiter)) {
+            // The same wait. It may be another one if there was a gap, but then its end counts as missed.
+            Some(_) if flags & MUTEX != 0 => {}
             // The earlier wait may have ended in the gap.
             Some(open) if ground.spans(open.since) => {
                 *open = new;
                 let who = waiter.ok().map(|tid| (tid, None));
                 self.table.miss(seen.time, who, ground.why());
             }
-            Some(open) if flags & MUTEX == 0 => open.inside += 1,
-            Some(_) => {}
+            Some(open) => open.inside += 1,
             None => {
                 self.open.insert((lock, waiter), new);
             }

@@ -12,8 +12,9 @@
 
 use std::collections::BTreeMap;
 
-use super::ground::Mark;
+use super::ground::{Ground, Mark};
 use super::step::{Block, Operation};
+use super::table::Why;
 use crate::context::Disk;
 
 /// A request in flight.
@@ -25,8 +26,8 @@ pub(super) struct Live {
     pub(super) issued: Option<Mark>,
     /// The thread that inserted or issued it.
     pub(super) tid: Option<i32>,
-    /// Whether identical requests were in flight together with it.
-    pub(super) is_one_of_several: bool,
+    /// Why its events may be of another request: an identical one was in flight, too, or may have ended in a gap.
+    pub(super) doubt: Option<Why>,
     at_device: bool,
     left: u64,
 }
@@ -60,18 +61,27 @@ impl Requests {
         Some(live)
     }
 
-    fn put(&mut self, disk: Disk, sector: u64, mut live: Live) {
+    fn put(&mut self, ground: &Ground, disk: Disk, sector: u64, mut live: Live) {
         let here = self.0.entry((disk, sector)).or_default();
         for other in here.iter_mut() {
             if other.is_like(&live) {
-                (other.is_one_of_several, live.is_one_of_several) = (true, true);
+                let gap = other.may_have_ended(ground).then(|| ground.why());
+                let doubt = gap.or(other.doubt).or(live.doubt);
+                let doubt = Some(doubt.unwrap_or(Why::Identical));
+                (other.doubt, live.doubt) = (doubt, doubt);
             }
         }
         here.push(live);
     }
 
     /// Inserts a request. Returns false if the request is in flight already, since the driver had given it back.
-    pub(super) fn insert(&mut self, block: &Block, mark: Mark, tid: Option<i32>) -> bool {
+    pub(super) fn insert(
+        &mut self,
+        ground: &Ground,
+        block: &Block,
+        mark: Mark,
+        tid: Option<i32>,
+    ) -> bool {
         let key = (block.disk, block.sector);
         let is_back = |live: &Live| live.is_queued(block) && live.issued.is_some();
         if self
@@ -86,16 +96,22 @@ impl Requests {
             inserted: Some(mark),
             issued: None,
             tid,
-            is_one_of_several: false,
+            doubt: None,
             at_device: false,
             left: block.sectors,
         };
-        self.put(block.disk, block.sector, live);
+        self.put(ground, block.disk, block.sector, live);
         true
     }
 
     /// Issues a request. Returns it if this is its first issue.
-    pub(super) fn issue(&mut self, block: &Block, mark: Mark, tid: Option<i32>) -> Option<Live> {
+    pub(super) fn issue(
+        &mut self,
+        ground: &Ground,
+        block: &Block,
+        mark: Mark,
+        tid: Option<i32>,
+    ) -> Option<Live> {
         let key = (block.disk, block.sector);
         let known = self
             .take(key, |live| live.is_queued(block))
@@ -106,11 +122,11 @@ impl Requests {
             inserted: known.and_then(|live| live.inserted),
             issued: known.and_then(|live| live.issued).or(Some(mark)),
             tid: known.and_then(|live| live.tid).or(tid),
-            is_one_of_several: known.is_some_and(|live| live.is_one_of_several),
+            doubt: known.and_then(|live| live.doubt),
             at_device: true,
             left: block.sectors,
         };
-        self.put(block.disk, block.sector, live);
+        self.put(ground, block.disk, block.sector, live);
         is_first.then_some(live)
     }
 
@@ -129,7 +145,7 @@ impl Requests {
     }
 
     /// Notes that the driver gives a request back, and returns the request.
-    pub(super) fn requeue(&mut self, block: &Block) -> Option<Live> {
+    pub(super) fn requeue(&mut self, ground: &Ground, block: &Block) -> Option<Live> {
         let key = (block.disk, block.sector);
         let whole = |live: &Live| live.at_device && live.left == block.sectors;
         let same = |live: &Live| whole(live) && live.operation == block.operation;
@@ -138,7 +154,7 @@ impl Requests {
             at_device: false,
             ..live
         };
-        self.put(block.disk, block.sector, back);
+        self.put(ground, block.disk, block.sector, back);
         Some(live)
     }
 
@@ -148,7 +164,7 @@ impl Requests {
     }
 
     /// Completes a request, or a part of one.
-    pub(super) fn complete(&mut self, block: &Block) -> Completed {
+    pub(super) fn complete(&mut self, ground: &Ground, block: &Block) -> Completed {
         let key = (block.disk, block.sector);
         let whole = |live: &Live| live.at_device && live.left == block.sectors;
         let same = |live: &Live| whole(live) && live.operation == block.operation;
@@ -167,7 +183,8 @@ impl Requests {
             return Completed::Unknown;
         };
         live.left -= block.sectors;
-        self.put(block.disk, block.sector.saturating_add(block.sectors), live);
+        let rest = block.sector.saturating_add(block.sectors);
+        self.put(ground, block.disk, rest, live);
         Completed::Part(live)
     }
 
@@ -182,6 +199,12 @@ impl Live {
     /// Whether an insertion, issue or merge may be of this request.
     fn is_queued(&self, block: &Block) -> bool {
         !self.at_device && self.left == block.sectors && self.operation == block.operation
+    }
+
+    /// Whether it may have ended in a gap since it was last seen.
+    fn may_have_ended(&self, ground: &Ground) -> bool {
+        let seen = self.issued.or(self.inserted);
+        seen.is_some_and(|seen| ground.spans(seen))
     }
 
     /// Whether a completion could belong to either request.

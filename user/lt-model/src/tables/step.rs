@@ -4,6 +4,7 @@
 
 use crate::context::Disk;
 use crate::event::What;
+use crate::files::FileEvent;
 
 /// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,9 @@ pub struct Seen<'a> {
     /// A thread and its process, if the event names both: for a fork the new thread, for other events an existing one.
     /// Needed for [`By::Process`](super::By::Process) and [`Tables::process`](super::Tables::process) only.
     pub process: Option<(i32, i32)>,
+    /// What the event shows about files. Needed for [`Case::file`](super::Case::file) only, and only if the events
+    /// include every system call.
+    pub file: Option<FileEvent<'a>>,
     /// The event's kind and fields.
     pub step: Step<'a>,
 }
@@ -24,6 +28,8 @@ pub struct Seen<'a> {
 /// A kind of event, with its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<'a> {
+    /// An event that shows only which files system calls work on.
+    File,
     /// An event of the model. Tables ignore [`What::Return`] and the stages of requests, which have steps of their own.
     Known(What<'a>),
     /// `sched_wakeup_new`: a new thread is put on a runqueue for the first time.
@@ -56,6 +62,12 @@ pub enum Step<'a> {
         /// The address of the lock.
         lock: u64,
     },
+    /// A step of a work item.
+    Work(Work<'a>),
+    /// The current thread begins to reclaim or compact memory.
+    Reclaims(Reclaim),
+    /// The current thread ends its reclaim or compaction.
+    Reclaimed(Reclaim),
 }
 
 /// The operation of a disk request.
@@ -103,4 +115,41 @@ pub enum BlockStage {
     Merged,
     /// `block_rq_complete`: the request, or a part of it, is completed.
     Completed,
+}
+
+/// A step of a work item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work<'a> {
+    /// The step.
+    pub stage: WorkStage,
+    /// The address of the item.
+    pub work: u64,
+    /// The address of its function, if recorded.
+    pub function: Option<u64>,
+    /// The name of its workqueue, if recorded.
+    pub workqueue: Option<&'a [u8]>,
+}
+
+/// Stage of a work item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkStage {
+    /// `workqueue_queue_work`
+    Queued,
+    /// `workqueue_execute_start`
+    Started,
+    /// `workqueue_execute_end`
+    Ended,
+}
+
+/// A kind of reclaim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reclaim {
+    /// By a thread whose allocation finds no free memory: `mm_vmscan_direct_reclaim_begin` and `_end`.
+    Direct,
+    /// By a thread in a memory cgroup at its limit: `mm_vmscan_memcg_reclaim_begin` and `_end`.
+    Memcg,
+    /// Compaction of a zone, by any thread: `mm_compaction_begin` and `_end`.
+    Compaction,
+    /// In the background, by kswapd: `mm_vmscan_kswapd_wake`, which may be repeated, and `mm_vmscan_kswapd_sleep`.
+    Kswapd,
 }

@@ -13,7 +13,7 @@ use crate::names::Name;
 pub struct Row {
     /// The durations.
     pub sums: Sums,
-    extra: [u64; 5],
+    extra: [u64; 6],
 }
 
 impl Row {
@@ -38,7 +38,8 @@ pub struct Missed {
     pub lost: u64,
     /// The start was before the trace or the range, or the end after it.
     pub outside: u64,
-    /// Identical requests were in flight at once: which of them ended first is not recorded.
+    /// Identical requests were in flight at once: which of them ended first is not recorded. Of [`Kind::Queued`]: the
+    /// work item was queued again before it started.
     pub identical: u64,
 }
 
@@ -139,8 +140,12 @@ impl Table {
             (By::Priority, _) => Key::Priority(case.priority.map(|prio| prio.0)),
             (By::Device, Some(Object::Disk(disk, _))) => Key::Device(disk),
             (By::Lock, Some(Object::Lock(_, lock) | Object::Futex(_, lock))) => Key::Lock(lock),
-            (By::Object, Some(object)) => Key::Object(object.without_address()),
-            (By::Stack, object) => Key::Stack(case.thread, object.map(Object::without_address)),
+            (By::File, _) => Key::File(case.file),
+            (By::State, Some(Object::Sleep(sleep, _))) => Key::State(sleep),
+            (By::Waker, Some(Object::Sleep(_, waker))) => Key::Waker(waker),
+            (By::Workqueue, Some(Object::Work(_, queue))) => Key::Workqueue(queue),
+            (By::Object, Some(object)) => Key::Object(object.kind()),
+            (By::Stack, object) => Key::Stack(case.thread, object.map(Object::kind)),
             _ => Key::Thread(case.thread),
         }
     }

@@ -3,8 +3,8 @@
 //! The time of a thread by state, and the chains of waits while it was blocked.
 //!
 //! ```text
-//! range       |-- before its creation --|---- thread 7 ----|
-//! segments    |5   |6                   |7                 |    5 created 6, and 6 created 7
+//! range       |-- before its creation --|---- thread 7 -----|
+//! segments    |5   |6                   |7                  |   5 created 6, and 6 created 7
 //! states of 7                           |works|blocked|works|   they tile the segment
 //! waits                                       |in read, woken by 8
 //!                                               |8 in futex, woken by 9
@@ -13,7 +13,7 @@
 //! Working, interrupted, blocked and unknown time add up exactly to the range. Before a thread exists, its closest
 //! existing ancestor stands in for it, since only this ancestor could have created the thread sooner.
 
-use crate::{Class, Interval, Model, State, ThreadId, Unrecorded, Wanted};
+use crate::{Class, FileName, Interval, Model, State, ThreadId, Unrecorded, Wanted};
 
 use super::beside::Nothing;
 use super::cause::{Cause, plain};
@@ -42,11 +42,13 @@ pub struct Stay {
     pub begin: u64,
     /// End, ns; later than the start.
     pub end: u64,
-    /// Its activity, or the cause of its wait. If a thread woke it, this is [`Cause::Blocked`] or [`Cause::Idle`].
+    /// Its activity, or the cause of its wait: [`Cause::Blocked`] or [`Cause::Idle`] if `by` names its waker.
     pub cause: Cause,
-    /// The thread that woke it.
+    /// The thread that woke it, unless the wait has another cause, as that of a stopped or traced thread has.
     pub by: Option<ThreadId>,
-    /// Whether it is known to be outside of all system calls.
+    /// The file of the system call in which it is, if known.
+    pub file: Option<FileName>,
+    /// Whether it is known to be outside of all system calls. Noted only of a thread that works or is blocked.
     pub outside: bool,
     /// Whether it was still blocked when the recording ended.
     pub open: bool,
@@ -143,6 +145,7 @@ fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) ->
                 end,
                 cause,
                 by,
+                file: model.file(id, begin, end),
                 outside,
                 open,
             });

@@ -18,8 +18,8 @@
 //! it, so no thread occurs twice in a chain, and the recursion ends.
 
 use crate::{
-    Context, Handler, Helper, Interval, Kind, Model, Name, Raiser, Request, Sleep, State, ThreadId,
-    Unrecorded, Vector, Waker, WakerId, Wanted,
+    Context, FileName, Handler, Helper, Interval, Kind, Model, Name, Raiser, Request, Sleep, State,
+    ThreadId, Unrecorded, Vector, Waker, WakerId, Wanted,
 };
 
 use super::beside::{Beside, Nothing, Slept};
@@ -61,6 +61,8 @@ pub struct Wait {
     pub thread: ThreadId,
     /// The kind of wait.
     pub kind: Waited,
+    /// The file of the system call in which the thread waited, if known.
+    pub file: Option<FileName>,
     /// The waker that ended it, if recorded.
     pub waker: Option<WakerId>,
     /// The other thread whose pieces explain the wait; `None` if there is none, as for a timer or a device.
@@ -490,6 +492,7 @@ impl Walk<'_> {
             until,
             thread,
             kind,
+            file: self.model.file(thread, begin, end),
             waker,
             by,
             cause,

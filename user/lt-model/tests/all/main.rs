@@ -9,6 +9,7 @@
 #![expect(unreachable_pub, reason = "shorter, and no other crate sees it")]
 
 mod anything;
+mod files;
 mod limits;
 mod made;
 mod missing;

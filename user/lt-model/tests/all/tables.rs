@@ -6,18 +6,31 @@ mod any;
 mod io;
 mod irq;
 mod locks;
+mod reclaim;
 mod sched;
+mod sleeps;
 mod syscalls;
+mod work;
 
 use lt_model::tables::{
-    Analysis, Block, BlockStage, Builder, By, Case, Extra, Key, Kind, Missed, Object, Operation,
-    Range, Row, Seen, Step, Table, Tables,
+    Analysis, Block, BlockStage, Builder, By, Case, Extra, File, Key, Kind, Missed, Object,
+    Operation, Range, Reclaim, Recorded, Row, Seen, Step, Table, Tables, WokenBy, Work, WorkStage,
 };
-use lt_model::{Disk, Event, What};
+use lt_model::{Access, Disk, Event, FileEvent, FilePath, What};
 
 use crate::made::{R, S, at, switch, waking};
 
 const WAKEUPS: Analysis = Analysis::Wakeups { wakings: true };
+const SLEEPS: Analysis = Analysis::Sleeps(Recorded {
+    wakings: true,
+    handlers: true,
+    softirqs: true,
+    timers: true,
+    ipis: true,
+    wheel: true,
+    calls: false,
+    vectors: false,
+});
 
 fn of(event: Event<'static>) -> Seen<'static> {
     let Event { time, cpu, what } = event;
@@ -30,6 +43,7 @@ fn seen(time: u64, cpu: u32, step: Step<'static>) -> Seen<'static> {
         cpu,
         tid: None,
         process: None,
+        file: None,
         step,
     }
 }

@@ -36,7 +36,7 @@ proptest! {
         for (cpu, processor) in m.processors.iter().enumerate() {
             let stretches: Vec<_> = processor.stretches.iter().collect();
             prop_assert!(stretches.iter().all(|s| s.begin < s.end));
-            // Two stretches of one kind are adjacent only if an event of no duration separates them.
+            // Two stretches of one kind are adjacent only if an event separates them: what it began took no time.
             let happened = |time| known.contains(&(time, cpu));
             for pair in stretches.windows(2) {
                 prop_assert_eq!(pair[0].end, pair[1].begin);

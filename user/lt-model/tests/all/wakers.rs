@@ -144,6 +144,14 @@ fn a_tail_is_short_and_of_its_interrupt() {
         at(11, 0, What::TimerEnd),
     ];
     assert_eq!(by(&[&timer[..], &[wakes(12)]].concat()), "8");
+    // Nor does the handler of another interrupt.
+    let (number, name) = (55, b"other");
+    let other = [
+        at(10, 0, What::Irq { number, name }),
+        at(11, 0, What::IrqEnd { number }),
+        wakes(12),
+    ];
+    assert_eq!(by(&other), "8");
 }
 
 #[test]
@@ -222,11 +230,41 @@ fn packets_to_this_machine_are_delivered_by_who_sends_them() {
         "0..6 blocked by NET_RX of irq 5 disk"
     );
     assert_eq!(with(&[raise, begin, end]), "0..6 blocked by 8");
+    // One softirq serves the packets of the device and those of the thread.
+    let both = "0..6 blocked by NET_RX of Several";
+    assert_eq!(with(&[begin, raise, end, raise]), both);
+    assert_eq!(with(&[raise, begin, raise, end]), both);
     // Another softirq was raised, or another thread raised it.
     let other = at(3, 0, What::Raise { vector: TIMER });
     assert_eq!(with(&[other]), "0..6 blocked by NET_RX");
-    let switched = [raise, switch(3, 0, 8, R, 9)];
-    assert_eq!(with(&switched), "0..6 blocked by NET_RX of Thread");
+    let switched = [raise, switch(3, 0, 8, R, 9), raise];
+    for other in [&switched[..2], &switched] {
+        assert_eq!(with(other), "0..6 blocked by NET_RX of Thread");
+    }
+}
+
+/// An interrupt without events of its own, as on Hyper-V, raises the softirq while 8 is in user mode.
+#[test]
+fn a_thread_in_user_mode_sends_no_packet() {
+    let by = |before: What<'static>| {
+        let mut builder = Builder::new();
+        builder.has_all_calls();
+        let vector = NET_RX;
+        for event in [
+            switch(0, 0, 7, S, 8),
+            at(2, 0, before),
+            at(80_003, 0, What::Raise { vector }),
+            softirq(80_004, NET_RX),
+            waking(80_006, 0, 7),
+            softirq_end(80_007, NET_RX),
+        ] {
+            builder.feed(&event);
+        }
+        first(&builder.finish())
+    };
+    assert_eq!(by(What::Return), "0..80006 blocked by NET_RX");
+    let calls = What::Call { name: b"sendto" };
+    assert_eq!(by(calls), "0..80006 blocked by 8");
 }
 
 #[test]

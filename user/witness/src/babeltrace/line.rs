@@ -45,12 +45,11 @@ pub(crate) fn parse_line(line: &str) -> Result<Event> {
     Ok(event)
 }
 
-/// Returns how many events the tracer dropped if `line` is babeltrace2's warning about that.
-pub(crate) fn discarded(line: &str) -> Option<u64> {
-    let (_, rest) = line.split_once("racer discarded ")?;
-    let (count, what) = rest.split_once(' ')?;
-    what.starts_with("event")
-        .then(|| count.parse().unwrap_or(1))
+/// Returns babeltrace2's warning that the tracer discarded events or packets, or may have, if `line` ends with it: the
+/// warning may be in the middle of another line, since standard output is buffered.
+pub(crate) fn discarded(line: &str) -> Option<&str> {
+    let (_, warning) = line.split_once("WARNING: ")?;
+    warning.contains("discarded").then_some(warning)
 }
 
 /// Reads `key = value, ... }`; returns the text after the brace.
@@ -181,10 +180,18 @@ mod tests {
     }
 
     #[test]
-    fn the_warning_about_lost_events_is_seen() {
-        let line = "WARNING: Tracer discarded 1234 events between [1] and [2] in trace UUID ...";
-        assert_eq!(discarded(line), Some(1234));
+    fn each_warning_about_losses_is_seen() {
+        for warning in [
+            "Tracer discarded 1234 events between [1] and [2] in trace UUID ...",
+            "Tracer may have discarded events between [1] and [2] in trace UUID ...",
+            "Tracer discarded 1 packet between [1] and [2] in trace UUID ...",
+            "Tracer may have discarded packets between [1] and [2] in trace UUID ...",
+        ] {
+            let line = format!("[1] h e: {{ cpu_WARNING: {warning}");
+            assert_eq!(discarded(&line), Some(warning));
+        }
         assert_eq!(discarded("[1] h e: { cpu_id = 0 }"), None);
+        assert_eq!(discarded("WARNING: the clocks differ"), None);
     }
 
     proptest! {

@@ -26,6 +26,9 @@ pub(super) struct Chain {
     pub(super) origin: Rc<Origin>,
     /// How often its threads were preempted.
     pub(super) preempted: u32,
+    /// Whether a task on the chain has woken a task that slept in the state `D` on no chain. On
+    /// PREEMPT_RT, that may have been a wait for a lock, and then the woken task stays on no chain.
+    pub(super) may_not_be: bool,
 }
 
 /// The origin of a chain.
@@ -48,6 +51,7 @@ impl Chain {
             steps: Rc::new(vec![first]),
             origin: Rc::new(origin),
             preempted: 0,
+            may_not_be: false,
         }
     }
 

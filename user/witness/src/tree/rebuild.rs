@@ -53,7 +53,9 @@ struct Timer {
 /// A thread that serves softirqs.
 #[derive(Debug, Clone)]
 struct Thread {
-    woken: Step,
+    /// The waking, unless the thread has lost the CPU since.
+    woken: Option<Step>,
+    /// The last switch-in since the waking.
     switched: Option<Step>,
 }
 
@@ -97,14 +99,18 @@ enum Is {
 struct Task {
     is: Is,
     tip: Option<Chain>,
-    /// A wakeup while another CPU shows the task running, and the tip that it makes if the task was
-    /// asleep.
-    ahead: Option<(Step, Option<Chain>)>,
+    /// The work item that the task executes, by its address.
+    work: Option<String>,
+    /// A wakeup while another CPU shows the task running; the tip that it makes if the task was
+    /// asleep; and whether the waker may have released a lock.
+    ahead: Option<(Step, Option<Chain>, bool)>,
 }
 
 /// The state of the reconstruction. See the head of this file.
 pub(super) struct Rebuild {
     kthreads: BTreeSet<u32>,
+    /// Whether tasks may wait for locks in the state `D`: on PREEMPT_RT.
+    is_rt: bool,
     cpus: HashMap<u32, Cpu>,
     serving: HashMap<(u32, u32), Serving>,
     tasks: HashMap<u32, Task>,
@@ -186,9 +192,11 @@ fn number(fields: &str, name: &str) -> Result<u64> {
 
 impl Rebuild {
     /// Starts a reconstruction. `kthreads`: the kernel threads that existed before the trace.
-    pub(super) fn new(kthreads: BTreeSet<u32>) -> Self {
+    /// `is_rt`: whether the kernel has PREEMPT_RT.
+    pub(super) fn new(kthreads: BTreeSet<u32>, is_rt: bool) -> Self {
         Self {
             kthreads,
+            is_rt,
             cpus: HashMap::new(),
             serving: HashMap::new(),
             tasks: HashMap::new(),
@@ -248,16 +256,23 @@ impl Rebuild {
             "workqueue_queue_work" | "sched_kthread_work_queue_work" => {
                 let function = word(line.fields, "function=")?;
                 let work = word(line.fields, "work struct=")?.to_string();
-                self.hand_on(line, work, step(format!("queue:{function}")), |it| {
-                    &mut it.works
-                });
+                let by = self.task(line.current).work.as_ref();
+                if line.context == "task" && by == Some(&work) {
+                    // The item defers the rest of its work, whose origin is unknown.
+                    self.works.remove(&work);
+                } else {
+                    self.hand_on(line, work, step(format!("queue:{function}")), |it| {
+                        &mut it.works
+                    });
+                }
             }
             "workqueue_execute_start" | "sched_kthread_work_execute_start" => {
                 self.start_work(line, &step)?
             }
             "workqueue_execute_end" | "sched_kthread_work_execute_end" => {
                 if line.context == "task" {
-                    self.task(line.current).tip = None;
+                    let task = self.task(line.current);
+                    (task.tip, task.work) = (None, None);
                 }
             }
             "csd_queue_cpu" => {
@@ -410,8 +425,10 @@ impl Rebuild {
             chain.filter(|chain| chain.steps.last().is_some_and(|last| last.what == queued));
         // A work item that runs in a softirq is on the chain of that softirq.
         if line.context == "task" {
-            let worker = self.task(line.current).tip.take();
-            self.task(line.current).tip = chain.map(|mut chain| {
+            let task = self.task(line.current);
+            task.work = Some(work.to_string());
+            let worker = task.tip.take();
+            task.tip = chain.map(|mut chain| {
                 if let Some(worker) = worker {
                     chain.follow_worker(&worker);
                 }
@@ -458,8 +475,10 @@ impl Rebuild {
             .or_else(|| comm.strip_prefix("ktimers/"));
         if let Some(cpu) = of_softirqs {
             if cpu.parse() == Ok(line.cpu) && !matches!(is, Is::Running(_) | Is::Queued) {
-                let switched = None;
-                let thread = Thread { woken, switched };
+                let thread = Thread {
+                    woken: Some(woken),
+                    switched: None,
+                };
                 self.cpu(line).threads.insert(tid, thread);
                 self.task(tid).is = Is::Queued;
             }
@@ -481,13 +500,16 @@ impl Rebuild {
             .strip_prefix("irq/")
             .and_then(|rest| rest.split('-').next()?.parse().ok());
         let chain = self.chain(line, thread.filter(|_| is_kthread));
+        // No interrupt releases a lock for which a task sleeps.
+        let may_release = self.is_rt && line.context != "hardirq";
         let chain = chain.map(|mut chain| {
             chain.push(woken.clone());
+            chain.may_not_be |= is == Is::Waiting && may_release;
             chain
         });
         let task = self.task(tid);
         if let Is::Running(_) = is {
-            task.ahead = Some((woken, chain));
+            task.ahead = Some((woken, chain, may_release));
         } else {
             task.is = Is::Queued;
             task.ahead = None;
@@ -537,16 +559,24 @@ impl Rebuild {
             return Ok(());
         }
         let switched = step(format!("switch:{tid}/{prio}"));
-        if let Some(thread) = self.cpu(line).threads.get_mut(&tid) {
-            thread.switched = Some(switched.clone());
+        if let Some(thread) = self.cpu(line).threads.get_mut(&tid)
+            && thread.switched.replace(switched.clone()).is_some()
+        {
+            thread.woken = None;
         }
         let is_kthread = self.kthreads.contains(&tid);
         let task = self.task(tid);
-        if let (Is::Asleep | Is::Waiting, Some((woken, chain))) = (task.is, task.ahead.take()) {
+        let (is, ahead) = (task.is, task.ahead.take());
+        if let (Is::Asleep | Is::Waiting, Some((woken, chain, may_release))) = (is, ahead) {
             match &mut task.tip {
                 // The task slept in the middle of its work.
                 Some(tip) => tip.push(woken),
-                None => task.tip = chain,
+                None => {
+                    task.tip = chain.map(|mut chain| {
+                        chain.may_not_be |= is == Is::Waiting && may_release;
+                        chain
+                    });
+                }
             }
         }
         task.is = Is::Running(line.cpu);
@@ -588,15 +618,13 @@ impl Cpu {
         with_timer(base, self.timer.as_ref())
     }
 
-    /// Appends the wakeup and the switch-in of `tid`, which serves a softirq, if later than the chain's last step.
+    /// Appends the wakeup and the last switch-in of `tid`, which serves a softirq, if later than the chain's last
+    /// step.
     fn follow_thread(&self, chain: &mut Chain, tid: u32) {
         let Some(thread) = self.threads.get(&tid) else {
             return;
         };
-        for step in [Some(&thread.woken), thread.switched.as_ref()]
-            .into_iter()
-            .flatten()
-        {
+        for step in thread.woken.iter().chain(&thread.switched) {
             if step.at > chain.last_at() {
                 chain.push(step.clone());
             }
@@ -640,6 +668,7 @@ fn with_timer(base: Option<Chain>, timer: Option<&Timer>) -> Option<Chain> {
             chain.push(step.clone());
         }
         chain.preempted = base.preempted;
+        chain.may_not_be = base.may_not_be;
     }
     chain.push(timer.expire.clone());
     Some(chain)

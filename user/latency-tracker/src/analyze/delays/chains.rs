@@ -15,8 +15,8 @@
 use std::collections::HashMap;
 
 use lt_common::out;
-use lt_model::ThreadId;
 use lt_model::why::{self, Cause, Segment, Wait, Waited};
+use lt_model::{FileName, ThreadId};
 use lt_proc::Nanos;
 
 use super::super::args::DelaysArgs;
@@ -44,10 +44,12 @@ struct Node<'w> {
     reason: usize,
 }
 
-/// The reason for a wait: the thread, the kind of wait, the thread or cause behind it, and the reasons of waits below.
+/// The reason for a wait: the thread, the kind of wait, the file, the thread or cause behind it, and the reasons of waits
+/// below.
 type Reason = (
     ThreadId,
     Waited,
+    Option<FileName>,
     Option<ThreadId>,
     Option<Cause>,
     Vec<usize>,
@@ -105,8 +107,9 @@ impl Report<'_> {
         };
         let waker = wait.waker.and_then(|waker| self.model.waker(waker));
         let by = waker.and_then(|waker| waker.by());
+        let file = wait.file.map(|file| format!(" of {}", words.file(file)));
         let place = match wait.kind {
-            Waited::Blocked(call) => within(&words, call, false),
+            Waited::Blocked(call) => within(&words, call, false) + &file.unwrap_or_default(),
             Waited::Spun => "spins for a lock".into(),
             Waited::Unborn => "not created yet".into(),
         };
@@ -163,7 +166,14 @@ fn nodes<'w>(
         }
         let mut below: Vec<_> = inner.below.iter().map(|node| node.reason).collect();
         below.dedup();
-        let reason: Reason = (wait.thread, wait.kind, wait.by, wait.cause, below);
+        let reason: Reason = (
+            wait.thread,
+            wait.kind,
+            wait.file,
+            wait.by,
+            wait.cause,
+            below,
+        );
         let next = reasons.len();
         found.below.push(Node {
             wait,

@@ -45,10 +45,13 @@ struct State {
     end: u64,
     class: &'static str,
     cause: CauseJson,
+    /// The file of the system call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
     /// The thread that ended the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     woken_by: Option<Thread>,
-    /// Whether the thread is known to be outside of all system calls.
+    /// Whether the thread works or is blocked, and is known to be outside of all system calls.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     outside: bool,
     /// Whether the thread was still blocked when the trace ended.
@@ -68,6 +71,8 @@ struct WaitJson {
     cause: Option<CauseJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     syscall: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     woken_by: Option<Thread>,
 }
@@ -116,6 +121,7 @@ impl Report<'_> {
             end: stay.end,
             class: class(stay.class()),
             cause: words.cause_json(stay.cause),
+            file: words.file_json(stay.file),
             woken_by: stay.by.map(|by| words.thread_json(by)),
             outside: stay.outside,
             open: stay.open,
@@ -136,6 +142,7 @@ impl Report<'_> {
             thread: words.thread_json(wait.thread),
             cause: wait.cause.map(|cause| words.cause_json(cause)),
             syscall: call.map(|call| self.model.names.text(call).to_string()),
+            file: words.file_json(wait.file),
             woken_by: self.woken_by(wait).map(|by| words.thread_json(by)),
         }
     }

@@ -3,11 +3,13 @@
 //! The text of reports about known events.
 
 use clap::Parser;
-use lt_model::{Event, What, why};
+use lt_model::{
+    Access, Builder, Disk, Event, FileEvent, FilePath, Sleep, Stage, SwitchedOut, What, why,
+};
 use proptest::prelude::*;
 
 use super::super::args::{AnalyzeCommand, DelaysArgs};
-use super::super::made::{R, S, at, model, switch, timer, waking};
+use super::super::made::{R, S, at, completed, model, request, switch, timer, waking};
 use super::super::picture::tests::events;
 use super::*;
 use crate::cli::{Cli, Command};
@@ -235,6 +237,121 @@ fn stacks_have_the_state_and_the_chain_behind_it() {
             "late/7;working;in no recorded system call 370",
         ]
     );
+}
+
+/// In fsync, 7 waits for a request of its own, until a request of 9 ends and leaves it a tag.
+#[test]
+fn a_wait_for_a_request_has_its_call_and_its_place() {
+    const DISK: Disk = Disk(253 << 20);
+    const D: SwitchedOut = SwitchedOut::Blocked(Sleep::Uninterruptible);
+    let events = [
+        switch(0, 0, 0, R, 7),
+        at(4, 0, What::Call { name: b"fsync" }),
+        request(5, Stage::Queued, DISK, 128),
+        switch(10, 0, 7, D, 0),
+        switch(59, 0, 0, R, 9),
+        request(60, Stage::Queued, DISK, 64),
+        request(61, Stage::Allocated, DISK, 64),
+        request(62, Stage::Issued, DISK, 64),
+        switch(63, 0, 9, D, 0),
+        at(99, 0, What::Timer { function: None }),
+        completed(99, DISK, Some((64, 8))),
+        waking(100, 0, 7),
+        at(101, 0, What::TimerEnd),
+        switch(102, 0, 0, R, 7),
+        request(103, Stage::Allocated, DISK, 128),
+        switch(110, 0, 7, D, 0),
+    ];
+    let model = model(&events);
+    let thread = model.by_tid(7).next().unwrap();
+    let stacks = report(&model, thread, (0, 110), |report| report.folded());
+    let place = "a request held back before disk 253:0: no free request";
+    let why = "by a lack of tags, by writeback throttling or by io.cost";
+    let stack = format!("late/7;blocked;in fsync;{place}, {why} 90");
+    assert!(stacks.contains(&stack), "{stacks:?}");
+    // The line is wrapped.
+    let text = lines(&events, 110, &[]).join(" ");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wait = format!("in fsync: {place}; {why}");
+    assert!(text.contains(&wait), "{text}");
+    assert!(!text.contains("the waker is not recorded"), "{text}");
+}
+
+/// In `read`, 7 waits for an interrupt.
+fn reads(builder: &mut Builder, begin: u64, fd: i32) {
+    let disk = What::Irq {
+        number: 24,
+        name: b"disk",
+    };
+    let (call, access) = (&b"read"[..], Access::On(fd));
+    builder.feed(&at(begin, 0, What::Call { name: b"read" }));
+    builder.feed_file(begin, 0, &FileEvent::Call { call, access });
+    for event in [
+        switch(begin, 0, 7, S, 0),
+        at(begin + 50, 0, disk),
+        waking(begin + 50, 0, 7),
+        at(begin + 51, 0, What::IrqEnd { number: 24 }),
+        switch(begin + 60, 0, 0, R, 7),
+        at(begin + 60, 0, What::Return),
+    ] {
+        builder.feed(&event);
+    }
+    let (call, result) = (Some(call), Some(1));
+    builder.feed_file(begin + 60, 0, &FileEvent::Return { call, result });
+}
+
+#[test]
+fn a_call_has_its_file_if_that_is_known() {
+    let mut builder = Builder::new();
+    builder.has_all_calls();
+    builder.feed(&switch(0, 0, 0, R, 7));
+    let access = Access::Open {
+        path: FilePath {
+            text: b"/a",
+            directory: None,
+        },
+        closes: None,
+    };
+    let (call, result) = (&b"openat"[..], Some(3));
+    builder.feed_file(10, 0, &FileEvent::Call { call, access });
+    let call = Some(call);
+    builder.feed_file(11, 0, &FileEvent::Return { call, result });
+    reads(&mut builder, 100, 3);
+    reads(&mut builder, 200, 9);
+    builder.feed(&switch(300, 0, 7, S, 0));
+    let model = builder.finish();
+    let thread = model.by_tid(7).next().unwrap();
+    report(&model, thread, (0, 300), |report| {
+        let stacks = report.folded();
+        for expected in [
+            "late/7;blocked;in read;/a;disk (interrupt 24) 50",
+            "late/7;blocked;in read;disk (interrupt 24) 50",
+        ] {
+            assert!(stacks.iter().any(|line| line == expected), "{stacks:?}");
+        }
+        let lines = report.lines(&args(&[]));
+        for expected in [
+            "in read of /a: disk (interrupt 24)",
+            "in read: disk (interrupt 24)",
+        ] {
+            assert!(lines.iter().any(|l| l.ends_with(expected)), "{lines:?}");
+        }
+        let json = serde_json::to_value(report.json()).unwrap();
+        let waits = &json["segments"][0]["waits"];
+        assert_eq!(waits[0]["file"], "/a");
+        assert_eq!(waits[1]["file"], serde_json::Value::Null);
+    });
+    let pieces = why::path(&model, thread, 100, 150);
+    let shown = Shown {
+        model: &model,
+        thread,
+        range: (100, 150),
+        pieces: &pieces,
+        facts: &Facts::NONE,
+    };
+    let verdict = shown.verdict().unwrap();
+    let expected = ": late/7 waited in read of /a for disk (interrupt 24).";
+    assert!(verdict.ends_with(expected), "{verdict}");
 }
 
 #[test]

@@ -6,7 +6,8 @@
 //! all
 //!   blocked
 //!     in read
-//!       woken by server/526
+//!       /var/log/a
+//!         woken by server/526
 //!   working
 //!     user mode
 //! ```
@@ -17,7 +18,7 @@ use lt_model::{Class, Name};
 use lt_proc::Nanos;
 
 use super::super::show::Shown;
-use super::super::words::{addition, remedy, unrecorded};
+use super::super::words::{addition, held, remedy, unrecorded};
 use super::text::{Row, table};
 
 /// States below a state are shown if they take at least 1/`RARE` of the whole time.
@@ -190,13 +191,14 @@ pub(super) fn longest(trees: &[Tree], top: usize, least: u64) -> Vec<String> {
 /// The labels of a stay, from the class down.
 pub(super) fn branch(words: &Shown<'_>, stay: &Stay) -> Vec<String> {
     let list = |labels: &[&str]| labels.iter().map(|label| label.to_string()).collect();
+    let file = stay.file.map(|file| words.file(file));
     match (stay.class(), stay.cause) {
         (Class::Working, Cause::Running(call)) => {
             let place = match call {
                 None if stay.outside => "user mode".into(),
                 call => within(words, call, stay.outside),
             };
-            list(&["working", &place])
+            ["working".into(), place].into_iter().chain(file).collect()
         }
         (_, Cause::Interrupted(leaf)) => list(&["interrupted", "by interrupts", &words.leaf(leaf)]),
         (_, Cause::Preempted) => list(&["interrupted", "runnable, waiting for a CPU"]),
@@ -210,18 +212,19 @@ pub(super) fn branch(words: &Shown<'_>, stay: &Stay) -> Vec<String> {
                 &(unrecorded(why) + &remedy.unwrap_or_default()),
             ])
         }
-        (_, cause) => list(&[
-            "blocked",
-            &within(words, call_of(cause), stay.outside),
-            &end(words, cause, stay.by, stay.open),
-        ]),
+        (_, cause) => {
+            let place = within(words, call_of(cause), stay.outside);
+            let end = end(words, cause, stay.by, stay.open);
+            let above = ["blocked".into(), place].into_iter().chain(file);
+            above.chain([end]).collect()
+        }
     }
 }
 
 /// The system call of a cause.
-pub(super) fn call_of(cause: Cause) -> Option<Name> {
+fn call_of(cause: Cause) -> Option<Name> {
     match cause {
-        Cause::Running(call) | Cause::For(_, call) | Cause::Blocked(call) => call,
+        Cause::For(_, call) | Cause::Held(_, _, call) | Cause::Blocked(call) => call,
         _ => None,
     }
 }
@@ -243,10 +246,12 @@ pub(super) fn end(
     by: Option<lt_model::ThreadId>,
     open: bool,
 ) -> String {
+    let more = addition(words.model, cause).map(|more| format!("; {more}"));
+    let more = more.unwrap_or_default();
     match (cause, by) {
-        (Cause::For(leaf, _), _) => {
-            let more = addition(words.model, cause).map(|more| format!("; {more}"));
-            words.leaf(leaf) + &more.unwrap_or_default()
+        (Cause::For(leaf, _), _) => words.leaf(leaf) + &more,
+        (Cause::Held(disk, place, _), _) => {
+            format!("a request {}{more}", held(words.model, disk, place))
         }
         (_, Some(by)) => format!("woken by {}", words.name(by)),
         (_, None) if open => "not woken before the trace ends".into(),

@@ -33,8 +33,9 @@ histogram of each, and what was not measured. A click sorts the rows. The page\n
 needs no network.\n\
 \n\
 --folded prints `frame;frame;frame NANOSECONDS`: the table, the process, the\n\
-name of the thread, and the call, disk or lock; for interrupts only the table\n\
-and the line or softirq. The sums are those of the tables.\n\
+name of the thread, and the call, disk, lock, waker or kind of reclaim; for\n\
+interrupts and work items only the table and the line, softirq or function. The\n\
+sums are those of the tables.\n\
 \n\
 --parquet writes every measured operation as a row, for SQL over the traces of\n\
 many hosts; --host names the host if the trace does not."
@@ -53,6 +54,26 @@ pub(crate) const WAKEUPS: &str = help!(
     "From sched_waking (of a new thread: sched_wakeup_new) to the sched_switch to\n"
     "the thread, as the tracker wakeup measures. Without sched_waking, sched_wakeup\n"
     "is the start.\n"
+);
+
+pub(crate) const SLEEPS: &str = help!(
+    "  latency-tracker analyze sleeps /srv/slow/0001/trace\n"
+    "  latency-tracker analyze sleeps trace --by kind -i 1s\n"
+    "  latency-tracker analyze sleeps trace --tid 812 --by waker -n 20\n"
+    "  latency-tracker analyze sleeps trace --by stack --csv\n"
+    "  latency-tracker analyze sleeps trace --folded | flamegraph.pl\n"
+    "  latency-tracker analyze sleeps /srv/slow/0001/trace --parquet fleet\n"
+    "\n"
+    "From the sched_switch from a thread that goes to sleep to its sched_waking; the\n"
+    "time from there until it runs is that of analyze wakeups. Without sched_waking,\n"
+    "sched_wakeup is the end. CPU is the waker's.\n"
+    "\n"
+    "--by state: S, D, I, T or t, as in ps. --by waker: the thread, interrupt,\n"
+    "softirq, timer or disk that woke the thread. --by kind: the state and the kind\n"
+    "of waker; --by stack: also the process and the thread. UNKNOWN is the number of\n"
+    "sleeps whose waker is not recorded. irq_handler_*, irq_softirq_*,\n"
+    "timer_hrtimer_expire_* and x86_irq_vectors_* show whether the waker was an\n"
+    "interrupt or the thread on its CPU; block_rq_complete shows the disk.\n"
 );
 
 pub(crate) const CPU: &str = help!(
@@ -84,13 +105,17 @@ pub(crate) const IRQ: &str = help!(
 pub(crate) const SYSCALLS: &str = help!(
     "  latency-tracker analyze syscalls trace\n"
     "  latency-tracker analyze syscalls trace --by thread\n"
+    "  latency-tracker analyze syscalls trace --by file -n 20\n"
     "  latency-tracker analyze syscalls trace --tid 812 -i 100ms --csv\n"
     "  latency-tracker analyze syscalls trace --folded | flamegraph.pl\n"
     "  latency-tracker analyze syscalls /srv/slow/0001/trace --parquet fleet\n"
     "\n"
-    "Needs system calls (lttng enable-event --kernel --syscall --all) and\n"
-    "sched_switch, or the context tid. ERRORS is the number of calls that returned\n"
-    "an error. Calls that never return are not counted.\n"
+    "Needs system calls (latency-tracker record --events-for syscalls), and\n"
+    "sched_switch or the context tid. ERRORS is the number of calls that returned\n"
+    "an error. Calls that never return are not counted. --by file also needs\n"
+    "sched_process_fork, and sched_process_exec, lttng_statedump_process_state and\n"
+    "lttng_statedump_file_descriptor add names. A name is shown only if it is\n"
+    "certain.\n"
 );
 
 pub(crate) const IO: &str = help!(
@@ -114,8 +139,38 @@ pub(crate) const LOCKS: &str = help!(
     "  latency-tracker analyze locks trace --folded | flamegraph.pl\n"
     "  latency-tracker analyze locks /srv/slow/0001/trace --parquet fleet\n"
     "\n"
-    "Needs lock:contention_begin and _end, which perf records, or calls of futex,\n"
-    "and which thread ran. Calls of futex include those that wait for no lock.\n"
+    "Needs lock:contention_begin and _end, which perf records, or calls of futex\n"
+    "(latency-tracker record --events-for locks), and which thread ran. Calls of\n"
+    "futex include those that wait for no lock.\n"
+);
+
+pub(crate) const WORK: &str = help!(
+    "  latency-tracker analyze work /srv/slow/0001/trace\n"
+    "  latency-tracker analyze work trace --by workqueue -n 20\n"
+    "  latency-tracker analyze work trace --by name --json\n"
+    "  latency-tracker analyze work trace -i 100ms --svg work.svg\n"
+    "  latency-tracker analyze work /srv/slow/0001/trace --parquet fleet\n"
+    "\n"
+    "Needs workqueue_execute_start, and which thread ran; workqueue_queue_work adds\n"
+    "how long work items waited, and workqueue_execute_end how long they ran, as the\n"
+    "tracker workqueue measures. An item that is queued again before it starts is\n"
+    "counted, and its wait is not measured. Functions have names if the trace is of\n"
+    "this boot; only perf records the workqueue. --tid is the worker's.\n"
+);
+
+pub(crate) const RECLAIM: &str = help!(
+    "  latency-tracker analyze reclaim /srv/slow/0001/trace\n"
+    "  latency-tracker analyze reclaim trace --by kind -i 1s\n"
+    "  latency-tracker analyze reclaim trace --by stack -n 20\n"
+    "  latency-tracker analyze reclaim trace --folded | flamegraph.pl\n"
+    "  latency-tracker analyze reclaim /srv/slow/0001/trace --parquet fleet\n"
+    "\n"
+    "Needs the starts and ends of any of mm_vmscan_direct_reclaim_*,\n"
+    "mm_vmscan_memcg_reclaim_*, mm_vmscan_kswapd_wake and _sleep, and of\n"
+    "mm_compaction_*, which only perf records; and which thread ran. A thread that\n"
+    "finds no free memory, or whose cgroup is at its limit (memcg), reclaims some\n"
+    "itself and is delayed meanwhile; kswapd reclaims in the background. --by stack:\n"
+    "process, thread and kind.\n"
 );
 
 /// A parser of `--by`.
@@ -127,6 +182,11 @@ fn by(names: &'static [&'static str]) -> impl TypedValueParser<Value = By> {
         "priority" => By::Priority,
         "device" => By::Device,
         "lock" => By::Lock,
+        "file" => By::File,
+        "state" => By::State,
+        "waker" => By::Waker,
+        "stack" => By::Stack,
+        "workqueue" => By::Workqueue,
         "thread" => By::Thread,
         _ => By::Object,
     })
@@ -193,9 +253,12 @@ macro_rules! args {
 
 args! {
     WakeupsArgs ["thread", "process", "name", "cpu", "priority"] "thread";
+    SleepsArgs ["thread", "process", "name", "state", "waker", "kind", "stack"] "thread";
     CpuArgs ["thread", "process", "name", "cpu", "priority"] "thread";
     IrqArgs ["line", "cpu"] "line";
-    SyscallsArgs ["call", "thread", "process", "name", "cpu"] "call";
+    SyscallsArgs ["call", "file", "thread", "process", "name", "cpu"] "call";
     IoArgs ["operation", "device", "thread", "process", "name"] "operation";
     LocksArgs ["kind", "lock", "thread", "process", "name"] "kind";
+    WorkArgs ["function", "workqueue", "thread", "name", "cpu"] "function";
+    ReclaimArgs ["process", "thread", "name", "kind", "stack"] "process";
 }

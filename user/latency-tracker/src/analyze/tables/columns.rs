@@ -122,8 +122,7 @@ pub(super) fn of_worst(report: &Report<'_>, table: &Table) -> (Vec<Column>, Vec<
             Value::Count(case.cpu.into()),
         ];
         values.extend(has_thread.then(|| Value::Text(report.who(case))));
-        let object = || case.object.map(|object| report.object(object));
-        values.extend(has_object.then(|| Value::Text(object().unwrap_or_default())));
+        values.extend(has_object.then(|| Value::Text(report.what(case))));
         values
     };
     (columns, table.worst.iter().map(values).collect())

@@ -6,7 +6,7 @@ use super::super::csv::line;
 use super::view::{self, Report};
 
 pub(super) fn lines(report: &Report<'_>) -> Vec<String> {
-    let names = "table,from,by,group,count,sum,min,p50,p90,p99,max,exact,errors,migrations,parts,requeues,merges,share";
+    let names = "table,from,by,group,count,sum,min,p50,p90,p99,max,exact,errors,migrations,parts,requeues,merges,share,unknown";
     let mut lines = vec![names.to_string()];
     for table in &report.found.tables.tables {
         let extras = view::extras(table.kind);
@@ -39,6 +39,7 @@ pub(super) fn lines(report: &Report<'_>) -> Vec<String> {
                 extra("requeues"),
                 extra("merges"),
                 share.map_or_else(String::new, |share| format!("{share:.6}")),
+                extra("unknown"),
             ]));
         }
     }

@@ -10,6 +10,7 @@ use lt_model::tables::{Analysis, Builder, By, Case, Kind, Range, Seen, Step, Tab
 use lt_model::{Disk, What};
 
 use super::args::TableArgs;
+use super::functions;
 use super::needs::Subject;
 use crate::trace::{Need, Sink};
 
@@ -31,6 +32,7 @@ pub(super) struct Feed<'a> {
     hints: Vec<&'static str>,
     without: Vec<Kind>,
     disks: BTreeMap<Disk, String>,
+    functions: BTreeMap<u64, String>,
     /// The processors and the starts of their streams.
     streams: Vec<(u32, u64)>,
     /// Losses and ends of streams before the first event.
@@ -64,6 +66,8 @@ pub(super) struct Found {
     pub(super) subject: Subject,
     pub(super) tables: Tables,
     pub(super) disks: BTreeMap<Disk, String>,
+    /// Names of kernel functions by address; empty unless the analysis has any, and this kernel recorded the trace.
+    pub(super) functions: BTreeMap<u64, String>,
     pub(super) hints: Vec<&'static str>,
     /// The part of the range that is in the trace.
     pub(super) range: (u64, u64),
@@ -85,6 +89,7 @@ impl<'a> Feed<'a> {
             hints: Vec::new(),
             without: Vec::new(),
             disks: BTreeMap::new(),
+            functions: BTreeMap::new(),
             streams: Vec::new(),
             losses: Vec::new(),
             found: BTreeMap::new(),
@@ -101,6 +106,12 @@ impl<'a> Feed<'a> {
     pub(super) fn with(mut self, each: &'a mut dyn Each) -> Self {
         self.range.each = true;
         self.each.push(each);
+        self
+    }
+
+    /// Names kernel functions.
+    pub(super) fn naming(mut self, functions: BTreeMap<u64, String>) -> Self {
+        self.functions = functions;
         self
     }
 
@@ -133,6 +144,7 @@ impl<'a> Feed<'a> {
                 cpu: u32::MAX,
                 tid: None,
                 process,
+                file: None,
                 step,
             });
         }
@@ -175,6 +187,7 @@ impl<'a> Feed<'a> {
             subject: self.subject,
             tables,
             disks: self.disks,
+            functions: self.functions,
             hints: self.hints,
             range: (from.max(begin), to.min(end)),
             span: (begin, end),
@@ -194,6 +207,7 @@ fn lose(builder: &mut Builder, time: u64, cpu: u32, until: u64) {
         cpu,
         tid: None,
         process: None,
+        file: None,
         step: Step::Known(What::Lost { until }),
     });
 }
@@ -203,13 +217,26 @@ impl Sink for Feed<'_> {
         let found = self.subject.analysis(has);
         let trace = self.args.trace.display();
         let (analysis, hints) = found.map_err(|error| anyhow!("{trace}: {error}"))?;
+        if self.by == By::File && !has(Need::Files) {
+            bail!(
+                "{trace}: --by file needs all system calls and sched_process_fork; record with latency-tracker record \
+                 --events-for syscalls"
+            );
+        }
         (self.analysis, self.hints) = (Some(analysis), hints);
+        if self.subject == Subject::Work && self.functions.is_empty() {
+            self.hints.push(functions::UNKNOWN);
+        }
         self.without = self.subject.without(has);
         Ok(())
     }
 
     fn needs_processes(&self) -> bool {
         matches!(self.by, By::Process | By::Stack)
+    }
+
+    fn needs_files(&self) -> bool {
+        self.subject == Subject::Syscalls
     }
 
     fn see(&mut self, seen: &Seen<'_>) {

@@ -2,7 +2,8 @@
 
 //! Tables for programs; times are in ns, times of events on the trace's clock.
 
-use lt_model::tables::{Case, Key, Object, Row, Table, TaskId};
+use lt_model::tables::{Case, File, Key, Object, Row, Table, TaskId, WokenBy};
+use lt_model::{Disk, Name};
 use serde_json::{Map, Value, json};
 
 use super::view::{self, Line, Report};
@@ -81,21 +82,33 @@ fn key(report: &Report<'_>, key: Key) -> Map<String, Value> {
     match key {
         Key::Thread(of) => one("thread", of.map_or(Value::Null, |id| thread(report, id))),
         Key::Process(of) => one("process", of.map_or(Value::Null, |id| thread(report, id))),
-        Key::Name(name) => one(
-            "comm",
-            name.map(|name| report.found.tables.text(name)).into(),
-        ),
+        Key::Name(name) => one("comm", named(report, name)),
         Key::Cpu(cpu) => one("cpu", cpu.into()),
         Key::Priority(prio) => one("prio", prio.into()),
         Key::Object(of) => object(report, of),
         Key::Device(disk) => one("device", disk.to_string().into()),
         Key::Lock(lock) => one("lock", format!("{lock:#x}").into()),
+        Key::File(of) => file(report, of),
+        Key::State(sleep) => one("state", view::state(sleep).into()),
+        Key::Waker(by) => waker(report, by),
+        Key::Workqueue(name) => one("workqueue", named(report, name)),
         Key::Stack(of, what) => {
             let mut map = one("thread", of.map_or(Value::Null, |id| thread(report, id)));
             map.extend(what.into_iter().flat_map(|what| object(report, what)));
             map
         }
     }
+}
+
+/// The file of a system call: null if it is not recorded, missing if the call works on no file, or on several.
+fn file(report: &Report<'_>, file: Option<File>) -> Map<String, Value> {
+    let name = file.map(|file| match file {
+        File::Named(name) => report.found.tables.file(name).into(),
+        File::Unknown => Value::Null,
+    });
+    name.map(|name| ("file".to_string(), name))
+        .into_iter()
+        .collect()
 }
 
 fn object(report: &Report<'_>, object: Object) -> Map<String, Value> {
@@ -111,18 +124,67 @@ fn object(report: &Report<'_>, object: Object) -> Map<String, Value> {
         Object::Line(number, name) => json!({"line": number, "name": text(name)}),
         Object::Vector(vector) => json!({"vector": vector.0, "name": vector.name()}),
         Object::Call(name) => json!({"call": text(name)}),
-        Object::Disk(disk, op) => json!({
-            "device": disk.to_string(),
-            "disk": report.found.disks.get(&disk),
-            "operation": view::operation(op),
-        }),
+        Object::Disk(of, op) => {
+            let mut map = disk(report, of);
+            map.insert("operation".into(), view::operation(op).into());
+            return map;
+        }
         Object::Lock(kind, address) => return with_address("kind", kind, address),
         Object::Futex(op, address) => return with_address("operation", op, address),
+        Object::Reclaim(kind) => json!({"reclaim": view::reclaim(kind)}),
+        Object::Work(function, queue) => json!({
+            "function": format!("{function:#x}"),
+            "name": report.found.functions.get(&function),
+            "workqueue": named(report, queue),
+        }),
+        Object::Sleep(sleep, by) => {
+            let mut map = Map::from_iter([("state".to_string(), view::state(sleep).into())]);
+            map.extend(waker(report, by));
+            return map;
+        }
     };
     match value {
         Value::Object(map) => map,
         _ => Map::new(),
     }
+}
+
+/// A name, or null if it is not recorded.
+fn named(report: &Report<'_>, name: Option<Name>) -> Value {
+    name.map(|name| report.found.tables.text(name)).into()
+}
+
+fn disk(report: &Report<'_>, disk: Disk) -> Map<String, Value> {
+    Map::from_iter([
+        ("device".to_string(), disk.to_string().into()),
+        ("disk".to_string(), json!(report.found.disks.get(&disk))),
+    ])
+}
+
+/// What ended a sleep.
+fn waker(report: &Report<'_>, by: WokenBy) -> Map<String, Value> {
+    let mut map = Map::from_iter([("waker".to_string(), view::waker(by).into())]);
+    let text = |name| Value::from(report.found.tables.text(name));
+    match by {
+        WokenBy::Thread(Some(id)) | WokenBy::Perhaps(Some(id)) => {
+            map.insert("woken_by".into(), thread(report, id));
+        }
+        WokenBy::Irq(number, name) => {
+            map.insert("line".into(), number.into());
+            map.insert("name".into(), text(name));
+        }
+        WokenBy::Softirq(vector) => {
+            map.insert("vector".into(), vector.0.into());
+            map.insert("name".into(), vector.name().into());
+        }
+        WokenBy::Disk(of) => map.extend(disk(report, of)),
+        WokenBy::Ipi(name) => {
+            map.insert("name".into(), text(name));
+        }
+        WokenBy::Thread(None) | WokenBy::Perhaps(None) => {}
+        WokenBy::Timer | WokenBy::Unrecorded => {}
+    }
+    map
 }
 
 fn case(report: &Report<'_>, case: &Case) -> Value {
@@ -141,5 +203,6 @@ fn case(report: &Report<'_>, case: &Case) -> Value {
     if let Some(of) = case.object {
         map.extend(object(report, of));
     }
+    map.extend(file(report, case.file));
     Value::Object(map)
 }

@@ -3,7 +3,7 @@
 //! The analyses, and the events that they need.
 
 use anyhow::{Result, bail};
-use lt_model::tables::{Analysis, Kind};
+use lt_model::tables::{Analysis, Kind, Recorded};
 
 use crate::trace::Need;
 
@@ -11,11 +11,14 @@ use crate::trace::Need;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     Wakeups,
+    Sleeps,
     Cpu,
     Irq,
     Syscalls,
     Io,
     Locks,
+    Work,
+    Reclaim,
 }
 
 const SWITCH: Need = Need::Event(&["sched_switch"]);
@@ -26,22 +29,53 @@ const HANDLED: Need = Need::Event(&["irq_handler_exit"]);
 const SOFTIRQ: Need = Need::Event(&["irq_softirq_entry", "softirq_entry"]);
 const SOFTIRQ_END: Need = Need::Event(&["irq_softirq_exit", "softirq_exit"]);
 const RAISE: Need = Need::Event(&["irq_softirq_raise", "softirq_raise"]);
+const TIMER: Need = Need::Event(&[
+    "timer_hrtimer_expire_entry",
+    "hrtimer_expire_entry",
+    "x86_irq_vectors_local_timer_entry",
+    "local_timer_entry",
+]);
+const TIMER_END: Need = Need::Event(&[
+    "timer_hrtimer_expire_exit",
+    "hrtimer_expire_exit",
+    "x86_irq_vectors_local_timer_exit",
+    "local_timer_exit",
+]);
+const WHEEL: Need = Need::Event(&["timer_expire_entry"]);
+/// The interrupt that a CPU sends to itself; a trace that has it has all interrupts that come from no device.
+const IRQ_WORK: Need = Need::Event(&["x86_irq_vectors_irq_work_entry", "irq_work_entry"]);
+/// On other architectures, interrupts that come from no device have handlers.
+const HAS_VECTORS: bool = cfg!(target_arch = "x86_64");
 const INSERT: Need = Need::Event(&["block_rq_insert"]);
 const ISSUE: Need = Need::Event(&["block_rq_issue"]);
 const COMPLETE: Need = Need::Event(&["block_rq_complete"]);
 const CONTENDED: Need = Need::Event(&["contention_begin", "lock_contention_begin"]);
 const ACQUIRED: Need = Need::Event(&["contention_end", "lock_contention_end"]);
+const QUEUED: Need = Need::Event(&["workqueue_queue_work"]);
+const STARTED: Need = Need::Event(&["workqueue_execute_start"]);
+const ENDED: Need = Need::Event(&["workqueue_execute_end"]);
+const DIRECT: Need = Need::Event(&["mm_vmscan_direct_reclaim_begin"]);
+const DIRECT_END: Need = Need::Event(&["mm_vmscan_direct_reclaim_end"]);
+const MEMCG: Need = Need::Event(&["mm_vmscan_memcg_reclaim_begin"]);
+const MEMCG_END: Need = Need::Event(&["mm_vmscan_memcg_reclaim_end"]);
+const COMPACTION: Need = Need::Event(&["mm_compaction_begin"]);
+const COMPACTION_END: Need = Need::Event(&["mm_compaction_end"]);
+const KSWAPD: Need = Need::Event(&["mm_vmscan_kswapd_wake"]);
+const KSWAPD_END: Need = Need::Event(&["mm_vmscan_kswapd_sleep"]);
 
 impl Subject {
     /// The name of the subcommand.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Wakeups => "wakeups",
+            Self::Sleeps => "sleeps",
             Self::Cpu => "cpu",
             Self::Irq => "irq",
             Self::Syscalls => "syscalls",
             Self::Io => "io",
             Self::Locks => "locks",
+            Self::Work => "work",
+            Self::Reclaim => "reclaim",
         }
     }
 
@@ -49,11 +83,14 @@ impl Subject {
     pub(super) fn needs(self) -> &'static [Need] {
         match self {
             Self::Wakeups => &[SWITCH, WAKING, WAKEUP],
+            Self::Sleeps => &[SWITCH, WAKING, WAKEUP, HANDLER, SOFTIRQ, TIMER],
             Self::Cpu => &[SWITCH],
             Self::Irq => &[HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, RAISE],
             Self::Syscalls => &[SWITCH, Need::Calls, Need::Returns],
             Self::Io => &[INSERT, ISSUE, COMPLETE],
             Self::Locks => &[SWITCH, Need::Futex, Need::Returns, CONTENDED, ACQUIRED],
+            Self::Work => &[SWITCH, QUEUED, STARTED, ENDED],
+            Self::Reclaim => &[SWITCH, DIRECT, MEMCG, COMPACTION, KSWAPD],
         }
     }
 
@@ -69,6 +106,10 @@ impl Subject {
             Self::Locks => &[
                 (Kind::Contention, [CONTENDED, ACQUIRED]),
                 (Kind::Futex, [Need::Futex, Need::Returns]),
+            ],
+            Self::Work => &[
+                (Kind::Queued, [QUEUED, STARTED]),
+                (Kind::Work, [STARTED, ENDED]),
             ],
             _ => &[],
         };
@@ -99,7 +140,7 @@ impl Subject {
         };
         let mut hints = Vec::new();
         let analysis = match self {
-            Self::Wakeups => {
+            Self::Wakeups | Self::Sleeps => {
                 wants(
                     &[SWITCH],
                     "no event sched_switch; record with -e sched_switch",
@@ -110,9 +151,37 @@ impl Subject {
                         "no event sched_waking; record with -e sched_waking",
                     )?;
                 }
-                Analysis::Wakeups {
-                    wakings: has(WAKING),
+                let wakings = has(WAKING);
+                if self == Self::Wakeups {
+                    return Ok((Analysis::Wakeups { wakings }, hints));
                 }
+                let always = |needs: &[Need]| needs.iter().all(|need| has(need.always()));
+                let vectors = always(&[IRQ_WORK]);
+                let recorded = Recorded {
+                    wakings,
+                    handlers: always(&[HANDLER, HANDLED]),
+                    softirqs: always(&[SOFTIRQ, SOFTIRQ_END]),
+                    timers: always(&[TIMER, TIMER_END]),
+                    ipis: vectors || !HAS_VECTORS,
+                    wheel: always(&[WHEEL]),
+                    calls: has(Need::AllCalls),
+                    vectors,
+                };
+                if !recorded.has_interrupts() {
+                    hints.push(match HAS_VECTORS {
+                        true => {
+                            "irq_handler_*, irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* are not all in \
+                             this trace: a waker is the named thread, or an interrupt of it; record with -e 'irq_*' -e \
+                             'timer_hrtimer_expire_*' -e 'x86_irq_vectors_*'"
+                        }
+                        false => {
+                            "irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* are not all in this trace: a waker \
+                             is the named thread, or an interrupt of it; record with -e 'irq_*' -e \
+                             'timer_hrtimer_expire_*'"
+                        }
+                    });
+                }
+                Analysis::Sleeps(recorded)
             }
             Self::Cpu => {
                 wants(
@@ -149,7 +218,7 @@ impl Subject {
             Self::Syscalls => {
                 wants(
                     &[Need::Calls, Need::Returns],
-                    "no system calls; enable them with lttng enable-event --kernel --syscall --all",
+                    "no system calls; record with latency-tracker record --events-for syscalls",
                 )?;
                 thread()?;
                 Analysis::Syscalls
@@ -172,20 +241,74 @@ impl Subject {
                 match (is_contended, calls) {
                     (false, false) => bail!(
                         "no events contention_begin and contention_end, and no calls of futex; record with perf record \
-                         -e 'lock:contention_*', or with lttng enable-event --kernel --syscall futex"
+                         -e 'lock:contention_*', or with latency-tracker record --events-for locks"
                     ),
                     (false, true) => hints.push(
                         "no events contention_begin and contention_end: no contended locks; record with perf record -e \
                          'lock:contention_*'",
                     ),
                     (true, false) => hints.push(
-                        "no calls of futex: no locks in user space; record with lttng enable-event --kernel --syscall \
-                         futex",
+                        "no calls of futex: no locks in user space; record with latency-tracker record --events-for \
+                         locks",
                     ),
                     (true, true) => {}
                 }
                 thread()?;
                 Analysis::Locks
+            }
+            Self::Work => {
+                match (has(QUEUED) && has(STARTED), has(STARTED) && has(ENDED)) {
+                    (false, false) => bail!(
+                        "no events workqueue_execute_start, and workqueue_queue_work or workqueue_execute_end; record with \
+                         -e 'workqueue_*'"
+                    ),
+                    (false, true) => hints.push(
+                        "no event workqueue_queue_work: how long work items waited is not recorded; record with -e \
+                         workqueue_queue_work",
+                    ),
+                    (true, false) => hints.push(
+                        "no event workqueue_execute_end: how long work items ran is not recorded; record with -e \
+                         workqueue_execute_end",
+                    ),
+                    (true, true) => {}
+                }
+                thread()?;
+                Analysis::Work
+            }
+            Self::Reclaim => {
+                let kinds = [
+                    (
+                        [DIRECT, DIRECT_END],
+                        "no events mm_vmscan_direct_reclaim_begin and _end: no direct reclaim; record with -e \
+                         'mm_vmscan_direct_reclaim_*'",
+                    ),
+                    (
+                        [MEMCG, MEMCG_END],
+                        "no events mm_vmscan_memcg_reclaim_begin and _end: no reclaim of memory cgroups; record with -e \
+                         'mm_vmscan_memcg_reclaim_*'",
+                    ),
+                    (
+                        [KSWAPD, KSWAPD_END],
+                        "no events mm_vmscan_kswapd_wake and _sleep: no kswapd; record with -e 'mm_vmscan_kswapd_*'",
+                    ),
+                    (
+                        [COMPACTION, COMPACTION_END],
+                        "no events mm_compaction_begin and _end, which LTTng does not have: no compaction; record with \
+                         perf record -e compaction:mm_compaction_begin -e compaction:mm_compaction_end",
+                    ),
+                ];
+                let lacks = kinds
+                    .iter()
+                    .filter(|(needs, _)| !needs.iter().all(|need| has(*need)));
+                hints.extend(lacks.map(|(_, hint)| *hint));
+                if hints.len() == kinds.len() {
+                    bail!(
+                        "no events of reclaim or compaction; record with -e 'mm_vmscan_*reclaim_*' -e \
+                         'mm_vmscan_kswapd_*'"
+                    );
+                }
+                thread()?;
+                Analysis::Reclaim
             }
         };
         Ok((analysis, hints))
@@ -202,7 +325,7 @@ mod tests {
             let has = |need: Need| there.contains(&need);
             subject.analysis(&has).err().map(|error| error.to_string())
         };
-        for subject in [Subject::Wakeups, Subject::Cpu] {
+        for subject in [Subject::Wakeups, Subject::Sleeps, Subject::Cpu] {
             let text = error(subject, &[]).unwrap();
             assert_eq!(text, "no event sched_switch; record with -e sched_switch");
         }
@@ -221,7 +344,7 @@ mod tests {
         assert!(
             error(Subject::Syscalls, &[SWITCH])
                 .unwrap()
-                .contains("--syscall --all")
+                .ends_with("latency-tracker record --events-for syscalls")
         );
         let calls = [Need::Calls, Need::Returns];
         assert!(
@@ -234,13 +357,48 @@ mod tests {
                 .unwrap()
                 .contains("-e 'block_rq_*'")
         );
+        assert!(
+            error(Subject::Work, &[QUEUED, ENDED])
+                .unwrap()
+                .contains("-e 'workqueue_*'")
+        );
+        assert!(
+            error(Subject::Work, &[STARTED, ENDED])
+                .unwrap()
+                .contains("-e sched_switch")
+        );
+        assert_eq!(error(Subject::Work, &[STARTED, ENDED, SWITCH]), None);
+        assert!(
+            error(Subject::Reclaim, &[DIRECT, MEMCG_END])
+                .unwrap()
+                .contains("-e 'mm_vmscan_*reclaim_*'")
+        );
+        let kswapd = [KSWAPD, KSWAPD_END, SWITCH];
+        assert_eq!(error(Subject::Reclaim, &kswapd), None);
         let locks = [CONTENDED, ACQUIRED, Need::Thread];
         assert_eq!(error(Subject::Locks, &locks), None);
-        assert!(
-            error(Subject::Locks, &[SWITCH])
-                .unwrap()
-                .contains("perf record")
-        );
+        let text = error(Subject::Locks, &[SWITCH]).unwrap();
+        assert!(text.contains("perf record -e") && text.ends_with("--events-for locks"));
+    }
+
+    #[test]
+    fn a_thread_is_the_waker_only_if_interrupts_are_recorded() {
+        let mut irqs = vec![HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, TIMER, TIMER_END];
+        irqs.extend(HAS_VECTORS.then_some(IRQ_WORK));
+        for lacks in std::iter::once(None).chain(irqs.iter().copied().map(Some)) {
+            let has = |need: Need| {
+                let is = |of: &Need| of.always() == need;
+                let is_left = irqs.iter().any(is) && !lacks.as_ref().is_some_and(is);
+                is_left || [SWITCH, WAKING].contains(&need)
+            };
+            let (analysis, hints) = Subject::Sleeps.analysis(&has).unwrap();
+            let Analysis::Sleeps(recorded) = analysis else {
+                panic!("{analysis:?}")
+            };
+            assert_eq!(recorded.has_interrupts(), lacks.is_none(), "{lacks:?}");
+            assert_eq!(hints.is_empty(), lacks.is_none(), "{hints:?}");
+            assert!(recorded.wakings && !recorded.calls);
+        }
     }
 
     #[test]
@@ -252,6 +410,14 @@ mod tests {
             hints[0].contains("no interrupt handlers") && hints[1].contains("irq_softirq_raise")
         );
         assert_eq!(Subject::Irq.without(&has), [Kind::Handler, Kind::Raise]);
+        let has = |need: Need| [SWITCH, DIRECT, DIRECT_END].contains(&need);
+        let (_, hints) = Subject::Reclaim.analysis(&has).unwrap();
+        let is_of = |(hint, of): (&&str, &str)| hint.contains(of);
+        let of = ["of memory cgroups", "no kswapd", "perf record"];
+        assert!(
+            hints.len() == 3 && hints.iter().zip(of).all(is_of),
+            "{hints:?}"
+        );
         for (there, hint, kind) in [
             ([CONTENDED, ACQUIRED], "no calls of futex: ", Kind::Futex),
             (

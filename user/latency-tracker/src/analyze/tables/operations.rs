@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Error, Result};
 use lt_model::Disk;
-use lt_model::tables::{Builder, Case, Kind, Object};
+use lt_model::tables::{Builder, Case, Kind, Object, TaskId, WokenBy};
 use lt_parquet::{Coverage, Interval, Sheet};
 
 use super::super::parquet::{Dark, Output, int};
@@ -26,6 +26,7 @@ struct File {
 pub(super) struct Operations {
     output: Output,
     disks: BTreeMap<Disk, String>,
+    functions: BTreeMap<u64, String>,
     files: Vec<(Kind, File)>,
     /// Times in which a CPU was not recorded.
     dark: Vec<Dark>,
@@ -34,10 +35,15 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    pub(super) fn new(output: Output, disks: BTreeMap<Disk, String>) -> Self {
+    pub(super) fn new(
+        output: Output,
+        disks: BTreeMap<Disk, String>,
+        functions: BTreeMap<u64, String>,
+    ) -> Self {
         Self {
             output,
             disks,
+            functions,
             files: Vec::new(),
             dark: Vec::new(),
             failed: None,
@@ -66,11 +72,13 @@ impl Operations {
         kind: Kind,
         cases: &[Case],
         text: impl Fn(lt_model::Name) -> &'t str,
+        task: impl Fn(TaskId) -> (i32, Option<&'t str>),
     ) -> Result<()> {
         if cases.is_empty() {
             return Ok(());
         }
-        let rows = cases.iter().map(|case| self.row(kind, case, &text));
+        let rows = cases.iter();
+        let rows = rows.map(|case| self.row(kind, case, &text, &task));
         let rows: Vec<_> = rows.collect();
         let file = self.file(kind)?;
         for (row, case) in rows.into_iter().zip(cases) {
@@ -85,6 +93,7 @@ impl Operations {
         kind: Kind,
         case: &Case,
         text: impl Fn(lt_model::Name) -> &'t str,
+        task: impl Fn(TaskId) -> (i32, Option<&'t str>),
     ) -> Interval {
         let (trace, analysis) = self.output.names();
         let named = |name| Some(text(name).to_string());
@@ -126,6 +135,37 @@ impl Operations {
             Some(Object::Futex(operation, lock)) => {
                 (row.operation, row.lock) = (Some(operation.into()), address(lock));
             }
+            Some(Object::Reclaim(kind)) => row.reclaim = Some(view::reclaim(kind).into()),
+            Some(Object::Work(function, queue)) => {
+                row.function = Some(format!("{function:#x}"));
+                row.name = self.functions.get(&function).cloned();
+                row.workqueue = queue.and_then(named);
+            }
+            Some(Object::Sleep(sleep, by)) => {
+                row.state = Some(view::state(sleep).into());
+                row.waker = view::waker(by).map(String::from);
+                match by {
+                    WokenBy::Thread(Some(id)) | WokenBy::Perhaps(Some(id)) => {
+                        let (tid, comm) = task(id);
+                        row.woken_by_tid = Some(tid.into());
+                        row.woken_by_comm = comm.map(String::from);
+                    }
+                    WokenBy::Irq(number, name) => {
+                        (row.line, row.name) = (Some(number.into()), named(name));
+                    }
+                    WokenBy::Softirq(vector) => {
+                        row.vector = Some(vector.0.into());
+                        row.name = Some(vector.name().to_string());
+                    }
+                    WokenBy::Disk(disk) => {
+                        row.device = Some(disk.to_string());
+                        row.disk = self.disks.get(&disk).cloned();
+                    }
+                    WokenBy::Ipi(name) => row.name = named(name),
+                    WokenBy::Thread(None) | WokenBy::Perhaps(None) => {}
+                    WokenBy::Timer | WokenBy::Unrecorded => {}
+                }
+            }
         }
         row
     }
@@ -143,8 +183,9 @@ impl Operations {
         let caveats = report.caveats();
         let range = report.found.range;
         let tables = &report.found.tables;
+        let (text, task) = (|name| tables.text(name), |id| tables.task(id));
         for (kind, cases) in &report.found.rest {
-            self.write(*kind, cases, |name| tables.text(name))?;
+            self.write(*kind, cases, text, task)?;
         }
         let mut coverage = Vec::new();
         for table in &tables.tables {
@@ -185,11 +226,11 @@ impl Operations {
 impl Each for Operations {
     fn take(&mut self, cases: &[Cases], builder: &Builder) {
         for (kind, cases) in cases {
-            if self.failed.is_none()
-                && let Err(failed) = self.write(*kind, cases, |name| builder.text(name))
-            {
-                self.failed = Some(failed);
+            if self.failed.is_some() {
+                return;
             }
+            let (text, task) = (|name| builder.text(name), |id| builder.task(id));
+            self.failed = self.write(*kind, cases, text, task).err();
         }
     }
 

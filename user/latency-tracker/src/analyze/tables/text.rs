@@ -13,6 +13,7 @@ use crate::html::{Cells, Column};
 pub(super) fn title(kind: Kind) -> &'static str {
     match kind {
         Kind::Wakeup => "Woken, until running",
+        Kind::Sleep => "Asleep, until woken",
         Kind::Run => "Time on CPUs",
         Kind::Preempted => "Preempted, until running again",
         Kind::Handler => "Interrupt handlers",
@@ -23,6 +24,9 @@ pub(super) fn title(kind: Kind) -> &'static str {
         Kind::Device => "Requests at the device, from issue to completion",
         Kind::Contention => "Contended kernel locks, until acquired",
         Kind::Futex => "Calls of futex",
+        Kind::Queued => "Work items, from queueing to start",
+        Kind::Work => "Work items, from start to end",
+        Kind::Reclaim => "Reclaim and compaction of memory",
     }
 }
 

@@ -3,8 +3,10 @@
 //! The rows of tables in the order in which they are shown, with the names of their groups.
 
 use lt_common::out;
-use lt_model::Disk;
-use lt_model::tables::{By, Case, Extra, Key, Kind, Object, Operation, Row, Table, TaskId};
+use lt_model::tables::{
+    By, Case, Extra, File, Key, Kind, Object, Operation, Reclaim, Row, Table, TaskId, WokenBy,
+};
+use lt_model::{Disk, Sleep};
 
 use super::args::TableArgs;
 use super::feed::{Found, SHOWN};
@@ -38,6 +40,42 @@ pub(super) fn operation(operation: Operation) -> &'static str {
     }
 }
 
+/// The letter of a kind of sleep, as `ps` shows it.
+pub(super) fn state(sleep: Sleep) -> &'static str {
+    match sleep {
+        Sleep::Interruptible => "S",
+        Sleep::Uninterruptible | Sleep::Dirty(_) => "D",
+        Sleep::Idle => "I",
+        Sleep::Stopped => "T",
+        Sleep::Traced => "t",
+        Sleep::Other => "other",
+    }
+}
+
+/// The name of a kind of reclaim.
+pub(super) fn reclaim(kind: Reclaim) -> &'static str {
+    match kind {
+        Reclaim::Direct => "direct",
+        Reclaim::Memcg => "memcg",
+        Reclaim::Compaction => "compaction",
+        Reclaim::Kswapd => "kswapd",
+    }
+}
+
+/// The kind of what ended a sleep, for programs; `None` if it is not recorded.
+pub(super) fn waker(by: WokenBy) -> Option<&'static str> {
+    Some(match by {
+        WokenBy::Thread(_) => "thread",
+        WokenBy::Perhaps(_) => "thread-or-irq",
+        WokenBy::Irq(..) => "irq",
+        WokenBy::Softirq(_) => "softirq",
+        WokenBy::Timer => "timer",
+        WokenBy::Disk(_) => "disk",
+        WokenBy::Ipi(_) => "ipi",
+        WokenBy::Unrecorded => return None,
+    })
+}
+
 /// The additional columns of a table.
 pub(super) fn extras(kind: Kind) -> &'static [(&'static str, Extra)] {
     match kind {
@@ -49,6 +87,7 @@ pub(super) fn extras(kind: Kind) -> &'static [(&'static str, Extra)] {
             ("requeues", Extra::Requeues),
             ("merges", Extra::Merges),
         ],
+        Kind::Sleep => &[("unknown", Extra::Unknown)],
         _ => &[],
     }
 }
@@ -57,6 +96,7 @@ pub(super) fn extras(kind: Kind) -> &'static [(&'static str, Extra)] {
 pub(super) fn name(kind: Kind) -> &'static str {
     match kind {
         Kind::Wakeup => "wakeup",
+        Kind::Sleep => "sleep",
         Kind::Run => "run",
         Kind::Preempted => "preempted",
         Kind::Handler => "handler",
@@ -67,6 +107,9 @@ pub(super) fn name(kind: Kind) -> &'static str {
         Kind::Device => "device",
         Kind::Contention => "contention",
         Kind::Futex => "futex",
+        Kind::Queued => "queued",
+        Kind::Work => "work",
+        Kind::Reclaim => "reclaim",
     }
 }
 
@@ -81,11 +124,16 @@ pub(super) fn grouping(table: &Table) -> &'static str {
         (By::Priority, _) => "priority",
         (By::Device, _) => "device",
         (By::Lock, _) => "lock",
+        (By::File, _) => "file",
+        (By::State, _) => "state",
+        (By::Waker, _) => "waker",
+        (By::Workqueue, _) => "workqueue",
         (By::Stack, _) => "stack",
         (By::Object, Kind::Handler) => "line",
         (By::Object, Kind::Softirq | Kind::Raise) => "vector",
         (By::Object, Kind::Queue | Kind::Device) => "operation",
-        (By::Object, Kind::Contention) => "kind",
+        (By::Object, Kind::Contention | Kind::Sleep | Kind::Reclaim) => "kind",
+        (By::Object, Kind::Queued | Kind::Work) => "function",
         (By::Object, _) => "call",
     }
 }
@@ -150,7 +198,53 @@ impl<'a> Report<'a> {
             Object::Disk(disk, op) => format!("{} {}", self.disk(disk), operation(op)),
             Object::Lock(kind, address) => at(kind, address),
             Object::Futex(op, address) => at(&format!("futex {op}"), address),
+            Object::Reclaim(kind) => reclaim(kind).into(),
+            Object::Work(function, None) => self.function(function),
+            Object::Work(function, Some(queue)) => {
+                format!("{} of {}", self.function(function), text(queue))
+            }
+            Object::Sleep(sleep, WokenBy::Unrecorded) => {
+                format!("{}, waker not recorded", state(sleep))
+            }
+            Object::Sleep(sleep, by) => format!("{}, woken by {}", state(sleep), self.waker(by)),
         }
+    }
+
+    fn function(&self, address: u64) -> String {
+        let name = self.found.functions.get(&address);
+        name.map_or_else(|| format!("{address:#x}"), |name| out::printable(name))
+    }
+
+    /// What ended a sleep; without a thread, that of a group.
+    fn waker(&self, by: WokenBy) -> String {
+        let text = |name| out::printable(self.found.tables.text(name));
+        let thread = |id: Option<TaskId>| id.map_or("a thread".into(), |id| self.thread(id));
+        match by {
+            WokenBy::Thread(id) => thread(id),
+            WokenBy::Perhaps(id) => format!("{} or an interrupt", thread(id)),
+            WokenBy::Irq(number, name) => format!("{} (interrupt {number})", text(name)),
+            WokenBy::Softirq(vector) => format!("softirq {}", vector.name()),
+            WokenBy::Timer => "a timer".into(),
+            WokenBy::Disk(disk) => self.disk(disk),
+            WokenBy::Ipi(name) => format!("interrupt {}", text(name)),
+            WokenBy::Unrecorded => "not recorded".into(),
+        }
+    }
+
+    /// The name of a file, if it is recorded.
+    fn file(&self, file: File) -> Option<String> {
+        match file {
+            File::Named(name) => Some(out::printable(self.found.tables.file(name))),
+            File::Unknown => None,
+        }
+    }
+
+    /// The object of a case, and the file of a system call.
+    pub(super) fn what(&self, case: &Case) -> String {
+        let object = case.object.map(|object| self.object(object));
+        let file = case.file.and_then(|file| self.file(file));
+        let file = file.map(|file| format!(" of {file}"));
+        object.unwrap_or_default() + &file.unwrap_or_default()
     }
 
     fn key(&self, key: Key) -> String {
@@ -166,6 +260,13 @@ impl<'a> Report<'a> {
             Key::Object(object) => self.object(object),
             Key::Device(disk) => self.disk(disk),
             Key::Lock(lock) => format!("{lock:#x}"),
+            Key::File(None) => "no file, or several".into(),
+            Key::File(Some(file)) => self.file(file).unwrap_or_else(unknown),
+            Key::State(sleep) => state(sleep).into(),
+            Key::Waker(by) => self.waker(by),
+            Key::Workqueue(name) => {
+                name.map_or_else(unknown, |name| out::printable(self.found.tables.text(name)))
+            }
             Key::Stack(..) => self.frames(key).join(";"),
         }
     }
@@ -237,25 +338,17 @@ impl<'a> Report<'a> {
         self.shown(table, Some(SHOWN))
     }
 
-    /// The CPU usage of a row of [`Kind::Run`]: its time as a fraction of the recorded time of one CPU.
+    /// The CPU usage of a row of [`Kind::Run`]: its time as a fraction of the recorded time of its CPU, or else of the
+    /// CPU that is recorded the longest. The rings of a snapshot reach back to different times, so a mean would be less
+    /// than a thread may have run.
     pub(super) fn share(&self, table: &Table, line: &Line<'_>) -> Option<f64> {
-        let of_interval = table
-            .recorded
-            .iter()
-            .filter(|((number, _), _)| *number == line.number);
-        let recorded: Vec<(u32, u64)> = of_interval.map(|((_, cpu), time)| (*cpu, *time)).collect();
-        let time = match line.key {
-            Key::Cpu(cpu) => recorded
-                .iter()
-                .find(|(of, _)| *of == cpu)
-                .map(|(_, time)| *time as f64),
-            _ => {
-                let sum: u64 = recorded.iter().map(|(_, time)| time).sum();
-                Some(sum as f64 / recorded.len().max(1) as f64)
-            }
-        };
-        let time = time.filter(|time| *time > 0.0)?;
-        (table.kind == Kind::Run).then(|| line.row.sums.sum as f64 / time)
+        let recorded = table.recorded.iter().filter(|((number, cpu), _)| {
+            let is_other = matches!(line.key, Key::Cpu(of) if of != *cpu);
+            *number == line.number && !is_other
+        });
+        let time = recorded.map(|(_, time)| *time).max();
+        let time = time.filter(|time| *time > 0 && table.kind == Kind::Run)?;
+        Some(line.row.sums.sum as f64 / time as f64)
     }
 
     /// The thread of a case.
@@ -267,23 +360,94 @@ impl<'a> Report<'a> {
     /// Why operations of a table were not measured, with their number.
     pub(super) fn missed(table: &Table) -> Vec<String> {
         let missed = table.missed;
+        let (outside, identical) = match table.kind {
+            Kind::Queued => (
+                "they were queued before the trace or the range or for a flush, were cancelled or had not started at its \
+                 end, or a CPU was not recorded then",
+                "they were queued again before they started: whether they had been cancelled or taken is not recorded",
+            ),
+            _ => (
+                "they began before the trace or the range, had not ended at its end, or a CPU was not recorded then",
+                "identical requests were in flight at once, and which of them ended first is not recorded",
+            ),
+        };
         let lines = [
             (
                 missed.lost,
                 "their start, their end or events in between were lost",
             ),
-            (
-                missed.outside,
-                "they began before the trace or the range, had not ended at its end, or a CPU was not recorded then",
-            ),
-            (
-                missed.identical,
-                "identical requests were in flight at once, and which of them ended first is not recorded",
-            ),
+            (missed.outside, outside),
+            (missed.identical, identical),
         ];
         let line =
             |(count, why): (u64, &str)| format!("{} not measured: {why}", out::thousands(count));
         let some = lines.into_iter().filter(|(count, _)| *count > 0);
         some.map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use clap::Parser;
+    use lt_model::tables::{Analysis, Builder, Range, Seen, Step};
+
+    use super::super::needs::Subject;
+    use super::*;
+    use crate::analyze::args::AnalyzeCommand;
+    use crate::analyze::made::{R, switch};
+    use crate::cli::{Cli, Command};
+
+    /// CPU 0 is recorded for 1000 ns, in which one thread runs, and CPU 1 for the last 100 ns.
+    #[test]
+    fn a_thread_has_at_most_one_cpu_even_if_others_are_recorded_for_less_time() {
+        let events = [
+            switch(0, 0, 0, R, 7),
+            switch(900, 1, 0, R, 9),
+            switch(1000, 0, 7, R, 10),
+        ];
+        let shares = |by| {
+            let mut builder = Builder::new(Analysis::Cpu, Range::all(0), Some(by));
+            for event in events {
+                builder.feed(&Seen {
+                    time: event.time,
+                    cpu: event.cpu,
+                    tid: None,
+                    process: None,
+                    file: None,
+                    step: Step::Known(event.what),
+                });
+            }
+            let found = Found {
+                subject: Subject::Cpu,
+                tables: builder.finish(),
+                disks: BTreeMap::new(),
+                functions: BTreeMap::new(),
+                hints: Vec::new(),
+                range: (0, 1000),
+                span: (0, 1000),
+                asked: (0, u64::MAX),
+                rest: Vec::new(),
+            };
+            let cli = Cli::try_parse_from(["lt", "analyze", "cpu", "trace"]).unwrap();
+            let Command::Analyze(args) = cli.command else {
+                panic!()
+            };
+            let AnalyzeCommand::Cpu(args) = args.command else {
+                panic!()
+            };
+            let report = Report::new(found, Vec::new(), &args.common);
+            let table = &report.found.tables.tables[0];
+            let rows = report.rows(table).into_iter();
+            rows.map(|line| (line.name.clone(), report.share(table, &line).unwrap()))
+                .collect::<Vec<_>>()
+        };
+        let row = |name: &str, share| (name.to_string(), share);
+        assert_eq!(
+            shares(By::Thread),
+            [row("late/7", 1.0), row("thread 9", 0.1)]
+        );
+        assert_eq!(shares(By::Cpu), [row("0", 1.0), row("1", 1.0)]);
     }
 }

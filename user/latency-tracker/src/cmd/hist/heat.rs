@@ -22,8 +22,8 @@ use crate::heat::{self, Column, HeatMap, OCTAVES, Panel, octave};
 /// delays, the last one all longer ones.
 const SHOWN: std::ops::RangeInclusive<usize> = 8..=36;
 
-/// Number of intervals, each with a line for every instance, from one header to the next.
-const HEAD_EVERY: u64 = 20;
+/// Number of lines from one header to the next, rounded up to whole intervals: the header stays in sight.
+const HEAD_EVERY: usize = 20;
 
 /// The marks of a cell, for at least 1, 10, 100... operations.
 const MARKS: [char; 6] = ['.', ':', 'o', 'O', '#', '@'];
@@ -68,10 +68,12 @@ fn collect(
     if args.live && args.svg.is_none() {
         out::line(&legend())?;
     }
+    // An interval has a line for each instance.
+    let head_every = HEAD_EVERY.div_ceil(panels.len().max(1)) as u64;
     for number in 0..count {
         next += interval;
         let is_last = signals.wait(None, Some(next))? == Wake::Signal;
-        if args.live && number.is_multiple_of(HEAD_EVERY) {
+        if args.live && number.is_multiple_of(head_every) {
             out::line(&head())?;
         }
         let end = start.elapsed().as_nanos() as u64;

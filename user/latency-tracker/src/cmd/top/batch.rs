@@ -13,13 +13,14 @@ use lt_proc::{Alert, Pending};
 use serde::Serialize;
 
 use super::columns::{self, Layout, P50, P99};
-use super::draw::{ago, alert_cells, lost, pending_cells};
+use super::draw::{ago, alert_cells, group_cells, pending_cells, warning};
+use super::groups::{Group, Groups};
 use super::read::{Reader, Reading};
 use super::rows::{self, Row};
 use super::{End, NO_INSTANCES, SLICE, end};
-use crate::cli::TopArgs;
+use crate::cli::{By, TopArgs};
 
-/// Maximum number of alerts, and of operations in flight, below each table.
+/// Maximum number of alerts or groups, and of operations in flight, below each table.
 const LINES: usize = 10;
 
 /// The output of `--json`; times in ns.
@@ -36,6 +37,9 @@ struct Report<'a> {
     pending: Vec<InFlight<'a>>,
     /// Number of alerts since the previous report that are older than those in `alerts`.
     dropped: u64,
+    /// With `--by`: the late operations of all alerts since the previous report, the longest total first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups: Option<&'a [Group]>,
 }
 
 /// An instance.
@@ -62,6 +66,9 @@ struct One<'a> {
     lost: BTreeMap<&'static str, u64>,
     /// Whether `oldest`, and the instance's operations in `pending`, are from an earlier reading.
     is_old: bool,
+    /// The number of the cgroup of the filter, if there is no such cgroup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing_cgroup: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -74,6 +81,7 @@ struct InFlight<'a> {
 /// Prints a table for each interval, until the count is reached.
 pub(super) fn run(reader: &mut Reader<'_>, args: &TopArgs, count: u64) -> Result<Outcome> {
     let signals = Signals::catch()?;
+    reader.groups = args.by.map(Groups::new);
     let mut before: Option<Reading> = None;
     let mut next = Instant::now();
     for nth in 1..=count {
@@ -85,13 +93,14 @@ pub(super) fn run(reader: &mut Reader<'_>, args: &TopArgs, count: u64) -> Result
             }
             reading => reading?,
         };
+        let groups = reader.groups.as_mut().map(Groups::take);
         let rows = rows::rows(&reading, before.as_ref());
         if rows.is_empty() && before.is_none() && !args.json {
             out::note(NO_INSTANCES);
         }
         match args.json {
-            true => json(&reading, &rows)?,
-            false => text(&reading, &rows, args)?,
+            true => json(&reading, &rows, groups.as_deref())?,
+            false => text(&reading, &rows, groups.as_deref(), args)?,
         }
         before = Some(reading);
         if nth == count {
@@ -120,7 +129,7 @@ fn wait(reader: &mut Reader<'_>, signals: &Signals, until: Instant) -> Result<bo
     }
 }
 
-fn json(reading: &Reading, rows: &[Row]) -> Result<()> {
+fn json(reading: &Reading, rows: &[Row], groups: Option<&[Group]>) -> Result<()> {
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let one = |row| {
         let row: &Row = row;
@@ -139,6 +148,7 @@ fn json(reading: &Reading, rows: &[Row]) -> Result<()> {
             oldest: row.age(),
             lost: row.lost().collect(),
             is_old: row.is_old,
+            missing_cgroup: row.missing_cgroup,
         }
     };
     let in_flight = |row: &'_ Row| -> Vec<(String, Pending)> {
@@ -159,10 +169,11 @@ fn json(reading: &Reading, rows: &[Row]) -> Result<()> {
             .map(|(instance, pending)| InFlight { instance, pending })
             .collect(),
         dropped: reading.dropped,
+        groups,
     })
 }
 
-fn text(reading: &Reading, rows: &[Row], args: &TopArgs) -> Result<()> {
+fn text(reading: &Reading, rows: &[Row], groups: Option<&[Group]>, args: &TopArgs) -> Result<()> {
     let interval = rows.iter().find_map(|row| row.interval);
     let over = match interval {
         Some(time) => format!("over {}", lt_proc::Nanos(u64::try_from(time.as_nanos())?)),
@@ -174,8 +185,8 @@ fn text(reading: &Reading, rows: &[Row], args: &TopArgs) -> Result<()> {
         out::plural(rows.len(), "instance")
     );
     out::line(&out::paint(Colour::Bold, &head))?;
-    if let Some(lost) = lost(rows, reading.missed) {
-        for line in out::wrap_to(&lost, 0, out::width().unwrap_or(usize::MAX)) {
+    if let Some(warning) = warning(rows, reading.missed) {
+        for line in out::wrap_to(&warning, 0, out::width().unwrap_or(usize::MAX)) {
             out::line(&out::paint(Colour::Yellow, &line))?;
         }
     }
@@ -192,18 +203,10 @@ fn text(reading: &Reading, rows: &[Row], args: &TopArgs) -> Result<()> {
     for row in &sorted {
         out::line(&join(layout.cells(row)))?;
     }
-    let newest = reading.alerts.iter().rev().take(LINES);
-    let alerts: Vec<Vec<String>> = newest
-        .map(|alert| {
-            let (delay, who, what) = alert_cells(alert);
-            let ago = ago(reading.time.saturating_sub(alert.time));
-            vec![ago, delay, alert.instance.clone(), who, what]
-        })
-        .collect();
-    section(
-        &[">AGO", ">DELAY", "INSTANCE", "WHO", "ALERTS (newest first)"],
-        &alerts,
-    )?;
+    match args.by.zip(groups) {
+        Some((by, groups)) => grouped(groups, by, reading.time)?,
+        None => alerts(reading)?,
+    }
     let mut oldest: Vec<(&Row, &Pending)> = sorted
         .iter()
         .flat_map(|row| row.oldest.iter().take(LINES).map(move |p| (*row, p)))
@@ -222,6 +225,42 @@ fn text(reading: &Reading, rows: &[Row], args: &TopArgs) -> Result<()> {
         &oldest,
     )?;
     out::line("")
+}
+
+/// Prints the newest alerts.
+fn alerts(reading: &Reading) -> Result<()> {
+    let newest = reading.alerts.iter().rev().take(LINES);
+    let alerts: Vec<Vec<String>> = newest
+        .map(|alert| {
+            let (delay, who, what) = alert_cells(alert);
+            let ago = ago(reading.time.saturating_sub(alert.time));
+            vec![ago, delay, alert.instance.clone(), who, what]
+        })
+        .collect();
+    section(
+        &[">AGO", ">DELAY", "INSTANCE", "WHO", "ALERTS (newest first)"],
+        &alerts,
+    )
+}
+
+/// Prints the groups with the longest totals, and the number of the others.
+fn grouped(groups: &[Group], by: By, now: u64) -> Result<()> {
+    let shown = groups.iter().take(LINES);
+    let cells: Vec<Vec<String>> = shown
+        .map(|group| {
+            let [last, total, count, longest, what] = group_cells(group, now);
+            vec![last, total, group.instance.clone(), count, longest, what]
+        })
+        .collect();
+    let title = format!("{} (longest total first)", by.heading());
+    section(
+        &[">LAST", ">TOTAL", "INSTANCE", ">COUNT", ">LONGEST", &title],
+        &cells,
+    )?;
+    match groups.len().saturating_sub(LINES) {
+        0 => Ok(()),
+        hidden => out::line(&format!("and {hidden} more; --json has all")),
+    }
 }
 
 /// Prints a list with its headings, unless it is empty.

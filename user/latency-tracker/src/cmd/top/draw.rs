@@ -5,7 +5,7 @@
 //! ```text
 //!   title, and what was lost
 //!   table of instances, at most two fifths of the screen
-//!   alerts                      or, after Enter, instead of these two lists:
+//!   alerts, or groups of them   or, after Enter, instead of these two lists:
 //!   operations in flight        histogram and counters of one instance
 //!   keys, or what is being typed
 //! ```
@@ -13,7 +13,7 @@
 mod details;
 mod lists;
 
-pub(super) use lists::{ago, alert_cells, pending_cells};
+pub(super) use lists::{ago, alert_cells, group_cells, pending_cells};
 
 use lt_common::out;
 use lt_proc::Nanos;
@@ -61,7 +61,9 @@ fn lines(state: &State, width: usize, height: usize) -> Vec<Line<'static>> {
     }
     let rows = state.rows();
     let mut lines = Vec::new();
-    lines.extend(warning(state, width));
+    if let Some(text) = warning(state.all(), state.missed) {
+        lines.push(Line::styled(out::fit(&text, width), state.warns()));
+    }
     // Less the title, the headings and the last line.
     let room = height - lines.len() - 3;
     let shown = rows.len().min((room * 2 / 5).max(LEAST_ROWS));
@@ -142,14 +144,21 @@ fn title(state: &State, first: usize, shown: usize, all: usize) -> Line<'static>
     Line::from(spans)
 }
 
-/// Returns a line about losses, if there are any.
-fn warning(state: &State, width: usize) -> Option<Line<'static>> {
-    let lost = lost(state.all(), state.missed)?;
-    Some(Line::styled(out::fit(&lost, width), state.warns()))
+/// Returns a line about instances whose cgroup is missing, and about the losses of each instance; `None` if there are
+/// neither.
+pub(super) fn warning(rows: &[Row], missed: u64) -> Option<String> {
+    let missing = rows.iter().filter(|row| row.missing_cgroup.is_some());
+    let missing: Vec<&str> = missing.map(|row| row.name.as_str()).collect();
+    let missing = (!missing.is_empty()).then(|| {
+        let names = missing.join(", ");
+        format!("cgroup is gone (see `list NAME`): {names}")
+    });
+    let all: Vec<String> = missing.into_iter().chain(lost(rows, missed)).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// Returns a sentence about the losses of each instance.
-pub(super) fn lost(rows: &[Row], missed: u64) -> Option<String> {
+fn lost(rows: &[Row], missed: u64) -> Option<String> {
     let one = |row: &Row| {
         let lost: Vec<String> = row.lost().map(|(key, n)| format!("{key}={n}")).collect();
         (!lost.is_empty()).then(|| format!("{} {}", row.name, lost.join(" ")))
@@ -209,6 +218,7 @@ fn table_row(state: &State, layout: &Layout, row: &Row, width: usize) -> Line<'s
     let mut spans = Vec::new();
     for (column, text) in layout.cells(row) {
         let style = match column {
+            Column::Name if row.missing_cgroup.is_some() => state.warns(),
             Column::Name => bold(),
             Column::Alerts if row.new_alerts > 0 => state.bad(),
             Column::Oldest if is_over(row, row.age()) => state.bad(),
@@ -264,13 +274,14 @@ fn last_line(state: &State) -> Line<'static> {
 }
 
 /// Explains the columns.
-const MEANINGS: [&str; 7] = [
+const MEANINGS: [&str; 8] = [
     "RATE     operations that ended, per second of the last interval",
     "P50 P99  of their delays: upper bounds, at most 1/8 above the true value",
     "ALERTS   since the start of the instance, and +N in the last interval",
     "OLDEST   age of the oldest operation in flight; >: it is older than that;",
     "         ~: read some time ago, since reading it takes long",
     "LOST     counters of losses since the start; shown if one is not 0",
+    "TOTAL    delay of late operations, each once; >: the true sum is greater",
     "growing  the operation was in flight one interval ago, too",
 ];
 

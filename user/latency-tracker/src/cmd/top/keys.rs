@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! The action of each key. These are as in htop: h, ? and F1 (help), F4 (filter), <, > and F6 (sort), I (reverse), q
-//! and F10 (quit).
+//! and F10 (quit). t and F5, which show processes as a tree there, group alerts.
 
 use std::time::Duration;
 
@@ -11,9 +11,10 @@ use lt_proc::Nanos;
 use super::columns::COLUMNS;
 use super::input::Key;
 use super::state::{Graph, Prompt, State};
+use crate::cli::By;
 
 /// The keys, for the help.
-pub(super) const HELP: [(&str, &str); 13] = [
+pub(super) const HELP: [(&str, &str); 14] = [
     ("q F10 Esc ^C", "quit"),
     (
         "Up Down j k",
@@ -24,7 +25,14 @@ pub(super) const HELP: [(&str, &str); 13] = [
     ("r I", "reverse the order"),
     ("/ F4", "show only names and trackers with this text"),
     ("g", "graph of P99, or of the rate"),
-    ("w", "newest alerts first, or longest"),
+    (
+        "t F5",
+        "late operations by task, by subject, by stack, or single alerts",
+    ),
+    (
+        "w",
+        "newest alerts first, or longest; groups by total, or longest",
+    ),
     ("p Space", "pause"),
     ("+ -", "longer or shorter interval"),
     ("d", "enter an interval: 500ms, 2"),
@@ -37,7 +45,7 @@ pub(super) const FOOTER: [(&str, &str); 8] = [
     ("h", "Help"),
     ("/", "Filter"),
     ("<>", "Sort"),
-    ("r", "Reverse"),
+    ("t", "Group"),
     ("Enter", "Details"),
     ("p", "Pause"),
     ("+-", "Interval"),
@@ -109,6 +117,14 @@ impl State {
                 self.graph = match self.graph {
                     Graph::P99 => Graph::Rate,
                     Graph::Rate => Graph::P99,
+                };
+            }
+            Key::Char('t') | Key::F(5) => {
+                self.by = match self.by {
+                    None => Some(By::Task),
+                    Some(By::Task) => Some(By::Subject),
+                    Some(By::Subject) => Some(By::Stack),
+                    Some(By::Stack) => None,
                 };
             }
             Key::Char('w') => self.longest_first = !self.longest_first,

@@ -35,6 +35,7 @@ pub(super) fn run(
     let signals = Signals::catch()?;
     let terminal = OfTerminal::catch()?;
     let mut state = State::new(args.interval.into(), args.sort);
+    state.by = args.by;
     state.has_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     state.is_unicode = is_unicode();
     // Before the terminal is taken over, so that errors are shown normally.

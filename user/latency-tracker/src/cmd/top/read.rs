@@ -7,6 +7,7 @@
 //!   read has passed; until then, its result stays, marked as old.
 //! - `alerts` is a stream. Each open file has its own position, so no other reader misses an alert.
 //!   The file `wakeup` has one position for all its readers, and is not used.
+//! - The hierarchy of cgroups is searched once for each number; then one directory is looked at.
 //! - A histogram is read before the counters, so the longest delay in the counters is at least as
 //!   long as any delay in the histogram.
 //!
@@ -19,10 +20,13 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use lt_common::group;
 use lt_common::wait::Lines;
 use lt_proc::{Alert, Histogram, Instance, Pending, ProcError, ProcRoot, Stats, StreamLine};
 use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
+
+use super::groups::Groups;
 
 /// Maximum number of bytes of `pending` that are read.
 const HEAD: u64 = 16 << 10;
@@ -46,6 +50,8 @@ pub(super) struct OneReading {
     pub(super) oldest: Vec<Pending>,
     /// Whether `oldest` is from an earlier reading.
     pub(super) is_old: bool,
+    /// The number of the cgroup of the filter, if there is no such cgroup.
+    pub(super) missing_cgroup: Option<u64>,
 }
 
 /// The result of a tick.
@@ -81,7 +87,10 @@ pub(super) struct Reader<'a> {
     alerts: VecDeque<Alert>,
     missed: u64,
     dropped: u64,
+    /// Groups of all alerts that are read, also of those that are dropped.
+    pub(super) groups: Option<Groups>,
     last: HashMap<String, Last>,
+    cgroups: group::Groups,
 }
 
 impl<'a> Reader<'a> {
@@ -98,7 +107,9 @@ impl<'a> Reader<'a> {
             alerts: VecDeque::new(),
             missed: 0,
             dropped: 0,
+            groups: None,
             last: HashMap::new(),
+            cgroups: group::Groups::find(),
         })
     }
 
@@ -152,6 +163,7 @@ impl<'a> Reader<'a> {
             }
         };
         Ok(OneReading {
+            missing_cgroup: self.cgroups.missing(&instance),
             instance,
             created,
             stats,
@@ -192,6 +204,9 @@ impl<'a> Reader<'a> {
                             .as_ref()
                             .is_none_or(|name| *name == alert.instance) =>
                     {
+                        if let Some(groups) = &mut self.groups {
+                            groups.see(&alert);
+                        }
                         self.alerts.push_back(*alert);
                     }
                     StreamLine::Alert(_) => {}

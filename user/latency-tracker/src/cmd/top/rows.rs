@@ -48,6 +48,8 @@ pub(super) struct Row {
     pub(super) oldest: Vec<Pending>,
     /// Whether `oldest` is from an earlier reading.
     pub(super) is_old: bool,
+    /// The number of the cgroup of the filter, if there is no such cgroup.
+    pub(super) missing_cgroup: Option<u64>,
     /// All counters, since the start of the instance.
     pub(super) stats: Stats,
 }
@@ -81,6 +83,7 @@ impl Row {
             new_alerts: count("alerts"),
             oldest: now.oldest.clone(),
             is_old: now.is_old,
+            missing_cgroup: now.missing_cgroup,
             stats: now.stats.clone(),
         }
     }

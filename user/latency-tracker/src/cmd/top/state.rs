@@ -4,15 +4,17 @@
 //!
 //! This code reads no file and uses no terminal, so that tests need neither.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use lt_proc::{Alert, Pending};
 
 use super::columns::{self, P99};
+use super::groups::{Group, Groups};
 use super::read::{KEPT, Reading};
 use super::rows::{self, Row};
-use crate::cli::Column;
+use crate::cli::{By, Column};
 
 /// Number of intervals in a graph.
 const HISTORY: usize = 120;
@@ -50,6 +52,8 @@ pub(super) struct State {
     history: HashMap<String, VecDeque<Point>>,
     /// The latest alerts, the newest last.
     alerts: VecDeque<Alert>,
+    /// Number of alerts that were read, but are too old to be kept.
+    pub(super) older: u64,
     /// Number of alerts that were not read in time.
     pub(super) missed: u64,
     /// Operations that were in flight at the previous reading: instance, start, thread.
@@ -70,7 +74,9 @@ pub(super) struct State {
     pub(super) is_paused: bool,
     pub(super) shows_details: bool,
     pub(super) shows_help: bool,
-    /// Whether the longest alerts come first, not the newest.
+    /// What the list of late operations is grouped by; `None`: single alerts.
+    pub(super) by: Option<By>,
+    /// Whether the longest delays come first, not the newest alerts, or the groups with the longest totals.
     pub(super) longest_first: bool,
     /// A message about the last key.
     pub(super) note: Option<String>,
@@ -85,6 +91,7 @@ impl State {
             before: None,
             history: HashMap::new(),
             alerts: VecDeque::new(),
+            older: 0,
             missed: 0,
             seen: HashSet::new(),
             time: 0,
@@ -99,6 +106,7 @@ impl State {
             is_paused: false,
             shows_details: false,
             shows_help: false,
+            by: None,
             longest_first: false,
             note: None,
             has_colour: true,
@@ -127,6 +135,7 @@ impl State {
         self.alerts.extend(reading.alerts.iter().cloned());
         let excess = self.alerts.len().saturating_sub(KEPT);
         self.alerts.drain(..excess);
+        self.older += reading.dropped + excess as u64;
         self.missed = self.missed.saturating_add(reading.missed);
         self.time = reading.time;
         self.before = Some(reading);
@@ -185,9 +194,23 @@ impl State {
             .filter(|alert| self.passes(&alert.instance, &alert.tracker))
             .collect();
         if self.longest_first {
-            alerts.sort_by_key(|alert| std::cmp::Reverse(alert.delay));
+            alerts.sort_by_key(|alert| Reverse(alert.delay));
         }
         alerts
+    }
+
+    /// The groups of these alerts, in the order of the screen.
+    pub(super) fn groups(&self, by: By) -> Vec<Group> {
+        let mut groups = Groups::new(by);
+        let alerts = self.alerts.iter();
+        alerts
+            .filter(|alert| self.passes(&alert.instance, &alert.tracker))
+            .for_each(|alert| groups.see(alert));
+        let mut groups = groups.take();
+        if self.longest_first {
+            groups.sort_by_key(|group| Reverse(group.totals.sum.longest));
+        }
+        groups
     }
 
     /// The oldest operations in flight of the instances that pass the filter, at most `most`.

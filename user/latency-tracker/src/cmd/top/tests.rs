@@ -2,6 +2,7 @@
 
 //! The view without a terminal: intervals, the order of rows, widths, and shares of the lists.
 
+mod groups;
 mod keys;
 mod screens;
 
@@ -43,6 +44,7 @@ impl Made {
             at: self.start + Duration::from_secs(seconds),
             oldest: Vec::new(),
             is_old: false,
+            missing_cgroup: None,
         }
     }
 }
@@ -188,6 +190,19 @@ fn an_interval_is_the_difference_of_two_readings() {
     // The instance has started since, so all of its counters belong to the interval.
     assert_eq!((all[2].ended, all[2].rate()), (4, Some(2.0)));
     assert_eq!(all[2].max, Some(700), "the longest delay limits its bucket");
+}
+
+#[test]
+fn an_instance_whose_cgroup_is_gone_is_named() {
+    let (before, mut after) = two();
+    after.all[1].missing_cgroup = Some(7);
+    let mut state = State::new(Duration::from_secs(2), Column::P99);
+    state.update(before);
+    state.update(after);
+    assert_eq!(
+        shown(&state, 80, 24)[1],
+        "cgroup is gone (see `list NAME`): calls; lost: slow_disk full=3"
+    );
 }
 
 #[test]

@@ -150,6 +150,29 @@ fn a_quota_whose_counter_is_not_known_is_offered_and_one_that_has_not_grown_excl
     }
 }
 
+/// In a container, the cgroups above the visible root may have a quota, too.
+#[test]
+fn a_quota_above_a_container_is_not_excluded() {
+    let root = cgroup("/", "max 100000", &[]);
+    let told = |nr_throttled| {
+        let reads = [counters(500, 3, 10), counters(95_000, nr_throttled, 10)];
+        of_quota(&evidence(&[cgroup("/a/b", HALF, &reads), root.clone()]))
+    };
+    let open = told(3);
+    assert!(
+        open.contains("perhaps cpu.max,") && !open.contains("not cpu.max"),
+        "{open}"
+    );
+    let of_some = "was held back by cpu.max of its cgroup or an ancestor";
+    let grown = told(4);
+    assert!(grown.contains(of_some), "{grown}");
+    // The alert shows a quota, but not whose.
+    let alert = alert("threshold", (1000, 92_000), QUOTA);
+    let shown = [cgroup("/a/b", HALF, &[]), root];
+    let shown = verdict(&throttled(), &alert, &evidence(&shown));
+    assert!(shown.contains(of_some), "{shown}");
+}
+
 /// The counter grows for another thread of the cgroup.
 #[test]
 fn a_counter_alone_names_no_quota() {

@@ -114,6 +114,58 @@ fn a_sentence_names_who_had_the_processor_in_all() {
     );
 }
 
+/// Three threads take turns on the CPU for which 7 waits, or it is idle in between.
+#[test]
+fn a_use_of_less_than_half_of_the_time_is_said_with_its_time() {
+    let said = |first| {
+        let events = [
+            switch(0, 0, 0, R, 7),
+            switch(100, 0, 7, R, first),
+            switch(400, 0, first, S, 9),
+            switch(650, 0, 9, S, 10),
+            switch(900, 0, 10, S, 7),
+            switch(1000, 0, 7, S, 0),
+        ];
+        verdict(&events, "runqueue", (100, 900))
+    };
+    let begin =
+        "100 % of the delay (800ns): late/7 was switched out while runnable, and waited for CPU 0,";
+    assert_eq!(
+        said(8),
+        format!("{begin} which ran hog/8 for 300ns of 800ns, its longest use.")
+    );
+    let idle = said(0);
+    let reason = "which was idle for 300ns of 800ns, its longest use; CPU 0 was idle for 300ns: the CPU was slow";
+    assert!(idle.starts_with(&format!("{begin} {reason}")), "{idle}");
+}
+
+/// 7 waits for CPU 5, which has no events, and then for CPU 0.
+#[test]
+fn a_cpu_without_events_is_said_to_be_unrecorded() {
+    let (tid, name, target) = (7, b"", 5);
+    let (from, to) = (target, 0);
+    let moved = What::Migrate {
+        tid,
+        name,
+        from,
+        to,
+    };
+    let events = [
+        switch(0, 0, 0, R, 7),
+        switch(10, 0, 7, S, 8),
+        switch(20, 1, 0, R, 9),
+        at(100, 1, What::Waking { tid, name, target }),
+        at(700, 1, moved),
+        switch(900, 0, 8, S, 7),
+        switch(1000, 0, 7, S, 0),
+    ];
+    assert_eq!(
+        verdict(&events, "wakeup", (100, 900)),
+        "100 % of the delay (800ns): late/7 had been woken, and waited for CPU 5, whose activity is not recorded (600ns), \
+         and for CPU 0, which ran hog/8 (200ns)."
+    );
+}
+
 #[test]
 fn a_sentence_names_the_disk_and_no_limit_of_which_there_is_no_evidence() {
     let disk = lt_model::Disk(254 << 20);
@@ -228,6 +280,28 @@ fn a_sentence_says_if_it_is_not_recorded_what_has_raised_a_softirq() {
     assert_eq!(said(true), format!("{begin} raised by interrupt irq_work."));
     let missing = "what raised the softirq is not recorded (enable irq_softirq_raise and x86_irq_vectors_irq_work_*)";
     assert_eq!(said(false), format!("{begin}; {missing}."));
+}
+
+/// The timer may be the one of gro_flush_timeout, which polls a device.
+#[test]
+fn a_packet_from_a_timer_may_come_from_a_device() {
+    let vector = 3;
+    let events = [
+        switch(0, 0, 0, R, 8),
+        switch(5, 1, 7, S, 0),
+        at(50, 0, What::Timer { function: None }),
+        at(51, 0, What::Raise { vector }),
+        at(52, 0, What::TimerEnd),
+        at(53, 0, What::Softirq { vector }),
+        waking(95, 0, 7),
+        at(96, 0, What::SoftirqEnd { vector }),
+        switch(105, 1, 0, R, 7),
+    ];
+    assert_eq!(
+        verdict(&events, "offcpu", (5, 105)),
+        "90 % of the delay (90ns): late/7 waited for a packet from a local timer; it is a delayed ACK, a \
+         retransmission, a paced packet, or one that a device received earlier (gro_flush_timeout)."
+    );
 }
 
 /// 8 holds the only tag of the disk, and submits its request while 7 waits.

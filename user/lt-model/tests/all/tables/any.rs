@@ -6,13 +6,16 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ALL: [Analysis; 6] = [
+const ALL: [Analysis; 9] = [
     WAKEUPS,
+    SLEEPS,
     Analysis::Cpu,
     Analysis::Irq,
     Analysis::Syscalls,
     Analysis::Io,
     Analysis::Locks,
+    Analysis::Work,
+    Analysis::Reclaim,
 ];
 
 /// An event, with few different CPUs, threads and objects; `n` selects its kind.
@@ -66,6 +69,25 @@ fn some(time: u64, cpu: u32, n: u32, tid: i32, more: u32) -> Seen<'static> {
         29 => known(What::Lost {
             until: time + u64::from(more),
         }),
+        30..35 => {
+            use WorkStage::{Ended, Queued, Started};
+            let stages = [Queued, Queued, Started, Started, Ended];
+            let work = Work {
+                stage: stages[n as usize % stages.len()],
+                work: u64::from(more) / 4,
+                function: Some(u64::from(more % 2)),
+                workqueue: more.is_multiple_of(3).then_some(&b"events"[..]),
+            };
+            seen(time, cpu, Step::Work(work))
+        }
+        35..39 => {
+            let kinds = [Reclaim::Direct, Reclaim::Kswapd];
+            let kind = kinds[more as usize % kinds.len()];
+            match n % 2 {
+                0 => seen(time, cpu, Step::Reclaims(kind)),
+                _ => seen(time, cpu, Step::Reclaimed(kind)),
+            }
+        }
         _ => {
             use BlockStage::{Completed, Inserted, Issued, Merged, Requeued};
             let stages = [
@@ -85,7 +107,7 @@ fn some(time: u64, cpu: u32, n: u32, tid: i32, more: u32) -> Seen<'static> {
 }
 
 fn events() -> impl Strategy<Value = Vec<Seen<'static>>> {
-    let one = (0..3u64, 0..3u32, 0..40u32, 0..5i32, 0..8u32);
+    let one = (0..3u64, 0..3u32, 0..49u32, 0..5i32, 0..8u32);
     prop::collection::vec(one, 0..300).prop_map(|all| {
         let mut time = 0;
         let each = all.into_iter().map(|(later, cpu, n, tid, more)| {
@@ -110,7 +132,7 @@ proptest! {
         for analysis in ALL {
             let by = |by| tables_of(analysis, Range::all(5), Some(by), &all).tables;
             let first = by(By::Thread);
-            for other in [By::Thread, By::Process, By::Name, By::Cpu, By::Priority, By::Object, By::Device, By::Lock, By::Stack].map(by) {
+            for other in [By::Thread, By::Process, By::Name, By::Cpu, By::Priority, By::Object, By::Device, By::Lock, By::File, By::State, By::Waker, By::Workqueue, By::Stack].map(by) {
                 for (table, first) in other.iter().zip(&first) {
                     prop_assert_eq!(of_rows(table), (table.whole.sums.count, table.whole.sums.sum));
                     prop_assert_eq!(&table.whole, &first.whole);
@@ -186,7 +208,7 @@ proptest! {
             Step::Known(What::Lost { until }) => Some((seen.time, until)),
             _ => None,
         }).collect();
-        for analysis in [WAKEUPS, Analysis::Syscalls, Analysis::Io, Analysis::Locks] {
+        for analysis in [WAKEUPS, SLEEPS, Analysis::Syscalls, Analysis::Io, Analysis::Locks, Analysis::Work, Analysis::Reclaim] {
             for table in tables(analysis, &all) {
                 for case in &table.worst {
                     let hidden = gaps.iter().any(|(from, until)| *from < case.end && *until > case.begin);

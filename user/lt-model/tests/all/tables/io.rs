@@ -72,8 +72,34 @@ fn identical_requests_in_flight_at_once_are_not_measured() {
         // Consecutive requests are measured.
         block(40, Issued, 0, 8),
         block(41, Completed, 0, 8),
+        // One of these has not ended.
+        block(50, Issued, 0, 8),
+        block(51, Issued, 0, 8),
+        block(60, Completed, 0, 8),
     ]);
-    assert_eq!((took(&device), device.missed.identical), (vec![(40, 1)], 2));
+    assert_eq!(took(&device), [(40, 1)]);
+    assert_eq!((device.missed.identical, device.missed.outside), (3, 1));
+}
+
+/// The end of the first request may be lost, or it may be the first end after the gap. The requests are alike, as all
+/// flushes are.
+#[test]
+fn requests_that_a_gap_confuses_are_lost_and_not_identical_ones_in_flight() {
+    let (_, device) = both(&[
+        block(1, Issued, 0, 0),
+        lost(2, 3, 3),
+        block(10, Issued, 0, 0),
+        block(20, Completed, 0, 0),
+        block(30, Issued, 0, 0),
+        block(40, Completed, 0, 0),
+        // Other requests are measured.
+        block(50, Issued, 8, 8),
+        block(51, Completed, 8, 8),
+    ]);
+    assert_eq!(
+        (took(&device), device.missed),
+        (vec![(50, 1)], missed(3, 0))
+    );
 }
 
 #[test]

@@ -49,6 +49,23 @@ fn waits_are_of_a_lock_and_a_thread() {
     assert_eq!(table.missed, missed(0, 1));
 }
 
+/// The waiter goes to sleep after a gap of another CPU.
+#[test]
+fn a_wait_for_a_mutex_over_a_gap_is_missed_once() {
+    let all = [
+        of(switch(0, 0, 0, R, 7)),
+        contended(10, 0, 0xa0, 32 | 1),
+        lost(11, 1, 15),
+        contended(20, 0, 0xa0, 32),
+        acquired(30, 0, 0xa0),
+        contended(40, 0, 0xa0, 32 | 1),
+        acquired(45, 0, 0xa0),
+    ];
+    let found = tables(Analysis::Locks, &all);
+    let table = find(&found, Kind::Contention);
+    assert_eq!((took(table), table.missed), (vec![(40, 5)], missed(1, 0)));
+}
+
 #[test]
 fn calls_of_futex_are_by_operation() {
     let futex = |time, op| of(at(time, 0, What::Futex { op, address: 0x70 }));

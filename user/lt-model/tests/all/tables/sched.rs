@@ -294,6 +294,27 @@ fn an_impossible_event_is_a_gap() {
 }
 
 #[test]
+fn a_thread_that_existed_before_the_trace_has_its_name_and_is_no_gap() {
+    let there = What::There {
+        tid: 9,
+        name: b"old",
+    };
+    let all = [
+        // In a trace of perf, it is of no CPU.
+        of(at(0, u32::MAX, there)),
+        of(switch(0, 0, 9, S, 8)),
+        of(waking(10, 1, 9)),
+        of(switch(25, 0, 8, S, 9)),
+        of(waking(30, 1, 8)),
+    ];
+    let found = tables_of(WAKEUPS, Range::all(5), None, &all);
+    let table = &found.tables[0];
+    assert_eq!((took(table), table.missed), (vec![(10, 15)], missed(0, 1)));
+    let thread = table.worst[0].thread.unwrap();
+    assert_eq!(found.task(thread), (9, Some("old")));
+}
+
+#[test]
 fn a_process_has_the_time_of_its_threads_even_if_it_is_named_later() {
     let process = |seen: Seen<'static>, process| Seen {
         process: Some(process),

@@ -113,3 +113,60 @@ fn a_stack_is_a_thread_and_its_call() {
     let expected = [("read", 8), ("write", 7)];
     assert_eq!(rows, expected.map(|(call, sum)| (7, call.to_string(), sum)));
 }
+
+fn on(seen: Seen<'static>, call: &'static [u8], access: Access<'static>) -> Seen<'static> {
+    Seen {
+        file: Some(FileEvent::Call { call, access }),
+        ..seen
+    }
+}
+
+fn returns(seen: Seen<'static>, call: &'static [u8], result: i64) -> Seen<'static> {
+    let (call, result) = (Some(call), Some(result));
+    Seen {
+        file: Some(FileEvent::Return { call, result }),
+        ..seen
+    }
+}
+
+#[test]
+fn calls_are_grouped_by_the_file_that_they_work_on() {
+    let opens = Access::Open {
+        path: FilePath {
+            text: b"/a",
+            directory: None,
+        },
+        closes: None,
+    };
+    let all = [
+        of(switch(0, 0, 0, R, 7)),
+        on(call(10, 0, b"openat"), b"openat", opens),
+        returns(end(15, 0, b"openat", 3), b"openat", 3),
+        on(call(20, 0, b"read"), b"read", Access::On(3)),
+        returns(end(27, 0, b"read", 1), b"read", 1),
+        on(call(30, 0, b"read"), b"read", Access::On(4)),
+        returns(end(31, 0, b"read", 1), b"read", 1),
+        on(call(40, 0, b"poll"), b"poll", Access::Nothing),
+        returns(end(43, 0, b"poll", 1), b"poll", 1),
+        lost(50, 1, 51),
+        on(call(60, 0, b"read"), b"read", Access::On(3)),
+        returns(end(69, 0, b"read", 1), b"read", 1),
+    ];
+    let found = tables_of(Analysis::Syscalls, Range::all(5), Some(By::File), &all);
+    let row = |((_, key), row): (&(u64, Key), &Row)| {
+        let file = match key {
+            Key::File(Some(File::Named(name))) => found.file(*name),
+            Key::File(Some(File::Unknown)) => "unknown",
+            Key::File(None) => "none",
+            other => panic!("{other:?}"),
+        };
+        (file.to_string(), row.sums.count, row.sums.sum)
+    };
+    let mut rows: Vec<_> = found.tables[0].rows.iter().map(row).collect();
+    rows.sort();
+    let expected = [("/a", 2, 12), ("none", 1, 3), ("unknown", 2, 10)];
+    assert_eq!(
+        rows,
+        expected.map(|(file, count, sum)| (file.to_string(), count, sum))
+    );
+}

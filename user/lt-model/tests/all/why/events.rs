@@ -5,7 +5,7 @@
 use lt_model::why::{
     Cause, Leaf, Piece, Worker, handled, instead, path, thread_in, unusual, used, wanted,
 };
-use lt_model::{Builder, Event, Handler, Model, Raiser, SwitchedOut, ThreadId, Use, What};
+use lt_model::{Builder, Event, Handler, Model, Raiser, Sleep, SwitchedOut, ThreadId, Use, What};
 
 use crate::made::{R, S, at, chain, completed, model, switch, waking};
 
@@ -350,11 +350,12 @@ fn a_wait_for_a_disk_names_it() {
 /// A timer ends a sleep for the dirty limit, but the limit is the cause of the sleep.
 #[test]
 fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
+    const D: SwitchedOut = SwitchedOut::Blocked(Sleep::Uninterruptible);
     let disk = Some(lt_model::Disk(8 << 20));
-    let cause = |between: &[Event<'static>]| {
+    let cause = |between: &[Event<'static>], out| {
         let begin = [switch(0, 0, 0, R, 7), at(1, 0, What::Dirty { disk })];
         let end = [
-            switch(3, 0, 7, S, 0),
+            switch(3, 0, 7, out, 0),
             at(50, 0, What::Timer { function: None }),
             waking(50, 0, 7),
             at(51, 0, What::TimerEnd),
@@ -369,7 +370,9 @@ fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
         assert_eq!(causes[1], Cause::For(Leaf::Timer, None));
         causes[0]
     };
-    assert_eq!(cause(&[]), Cause::For(Leaf::Dirty(disk), None));
+    assert_eq!(cause(&[], D), Cause::For(Leaf::Dirty(disk), None));
+    // The thread writes for io_uring, did not sleep for the limit, and waits for something else.
+    assert_eq!(cause(&[], S), Cause::For(Leaf::Timer, None));
     // A thread runs the timer, as on PREEMPT_RT.
     let name = b"ktimers/1";
     let by_thread = [
@@ -386,7 +389,7 @@ fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
     let slept = [
         &[switch(0, 0, 0, R, 7), at(1, 0, What::Dirty { disk })][..],
         &by_thread,
-        &[switch(3, 0, 7, S, 0)],
+        &[switch(3, 0, 7, D, 0)],
         &timer(50),
         &[switch(52, 0, 0, R, 7)],
     ]
@@ -398,7 +401,7 @@ fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
     );
     // The thread did something else first.
     let returns = at(2, 0, What::Return);
-    assert_eq!(cause(&[returns]), Cause::For(Leaf::Timer, None));
+    assert_eq!(cause(&[returns], D), Cause::For(Leaf::Timer, None));
 }
 
 #[test]

@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The two lists below the table: alerts, and operations in flight.
+//! The two lists below the table: alerts, or groups of them, and operations in flight.
 
-use lt_common::out;
+use lt_common::{disk, out};
 use lt_proc::{Alert, Nanos, Pending, Reason};
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::{bold, heading_line, is_over};
+use crate::cli::By;
 use crate::cmd::at_least;
+use crate::cmd::top::columns::compact;
+use crate::cmd::top::groups::{Group, Totals};
+use crate::cmd::top::read::KEPT;
 use crate::cmd::top::rows::Row;
 use crate::cmd::top::state::State;
 
 /// Widths of the columns before `INSTANCE`.
 const AGO: usize = 7;
 const DELAY: usize = 9;
+/// The width of the number of operations in a group.
+const COUNT: usize = 6;
 /// Maximum widths of an instance and of a task.
 const INSTANCE: usize = 16;
 const WHO: usize = 22;
@@ -26,37 +33,24 @@ pub(super) fn lines(state: &State, width: usize, room: usize) -> Vec<Line<'stati
     let Some(room) = room.checked_sub(2) else {
         return Vec::new();
     };
-    let alerts = state.alerts();
-    let pending = state.pending(room);
-    // Each list has at least one line, which may show that the list is empty.
-    let (many, in_flight) = (alerts.len().max(1), pending.len().max(1));
-    let of_pending = in_flight.min(room.saturating_sub(many).max(room / 2));
-    let of_alerts = many.min(room - of_pending);
-    let pending = state.pending(of_pending);
     let narrow = Narrow::new(state, width);
-    let order = if state.longest_first {
-        "longest"
-    } else {
-        "newest"
+    let (title, mut late) = match state.by {
+        Some(by) => groups(state, by, &narrow, room),
+        None => alerts(state, &narrow, room),
     };
-    let title = format!("ALERTS ({order} first)");
-    let title = narrow.row("AGO", "DELAY", "INSTANCE", "WHO", &title);
-    let mut lines = vec![heading_line(&title, width)];
-    lines.extend(alerts.iter().take(of_alerts).map(|alert| {
-        let ago = ago(state.time.saturating_sub(alert.time));
-        let (delay, who, what) = alert_cells(alert);
-        let style = if state.time.saturating_sub(alert.time) <= recent(state) {
-            state.bad()
-        } else {
-            bold()
-        };
-        narrow.line(&ago, (&delay, style), &alert.instance, &who, &what, width)
-    }));
-    if alerts.is_empty() {
-        lines.push(Line::raw("no alerts"));
+    if late.is_empty() {
+        late.push(Line::raw("no alerts"));
     }
-    let title = narrow.row("", "AGE", "INSTANCE", "WHO", "IN FLIGHT (oldest first)");
-    lines.push(heading_line(&title, width));
+    let pending = state.pending(room);
+    // A list without operations has a line, too.
+    let in_flight = pending.len().max(1);
+    let of_pending = in_flight.min(room.saturating_sub(late.len()).max(room / 2));
+    late.truncate(room - of_pending);
+    let pending = state.pending(of_pending);
+    let mut lines = vec![heading_line(&title, width)];
+    lines.extend(late);
+    let title = narrow.one("INSTANCE", "WHO", "IN FLIGHT (oldest first)");
+    lines.push(heading_line(&row("", "AGE", &title), width));
     lines.extend(pending.iter().map(|(row, pending)| {
         let grows = if state.has_grown(row, pending) {
             "growing"
@@ -69,7 +63,7 @@ pub(super) fn lines(state: &State, width: usize, room: usize) -> Vec<Line<'stati
         } else {
             bold()
         };
-        narrow.line(grows, (&age, style), &row.name, &who, &what, width)
+        narrow.line(grows, (&age, style), &narrow.one(&row.name, &who, &what))
     }));
     if pending.is_empty() {
         lines.push(Line::raw(nothing(state)));
@@ -77,9 +71,53 @@ pub(super) fn lines(state: &State, width: usize, room: usize) -> Vec<Line<'stati
     lines
 }
 
-/// The length of the last interval, ns: its alerts are highlighted.
-fn recent(state: &State) -> u64 {
-    u64::try_from(state.interval.as_nanos()).unwrap_or(u64::MAX)
+/// Returns the heading of the alerts, and at most `room` lines.
+fn alerts(state: &State, narrow: &Narrow, room: usize) -> (String, Vec<Line<'static>>) {
+    let order = match state.longest_first {
+        true => "longest",
+        false => "newest",
+    };
+    let title = narrow.one("INSTANCE", "WHO", &format!("ALERTS ({order} first)"));
+    let shown = state.alerts().into_iter().take(room);
+    let lines = shown.map(|alert| {
+        let (delay, who, what) = alert_cells(alert);
+        let delay = (delay.as_str(), urgency(state, alert.time));
+        let ago = ago(state.time.saturating_sub(alert.time));
+        narrow.line(&ago, delay, &narrow.one(&alert.instance, &who, &what))
+    });
+    (row("AGO", "DELAY", &title), lines.collect())
+}
+
+/// Returns the heading of the groups, and at most `room` lines.
+fn groups(state: &State, by: By, narrow: &Narrow, room: usize) -> (String, Vec<Line<'static>>) {
+    let order = match state.longest_first {
+        true => "longest delay",
+        false => "longest total",
+    };
+    // If alerts were too old to be kept, these are not of all alerts that were read.
+    let of = match state.older {
+        0 => String::new(),
+        older => format!("{KEPT} of {} alerts; ", older + KEPT as u64),
+    };
+    let title = format!("{} ({of}{order} first)", by.heading());
+    let title = narrow.group("INSTANCE", "COUNT", "LONGEST", &title);
+    let shown = state.groups(by).into_iter().take(room);
+    let lines = shown.map(|group| {
+        let [last, total, count, longest, what] = group_cells(&group, state.time);
+        let total = (total.as_str(), urgency(state, group.totals.last));
+        let rest = narrow.group(&group.instance, &count, &longest, &what);
+        narrow.line(&last, total, &rest)
+    });
+    (row("LAST", "TOTAL", &title), lines.collect())
+}
+
+/// The style of the delay of an alert: the alerts of the last interval are highlighted.
+fn urgency(state: &State, time: u64) -> Style {
+    if u128::from(state.time.saturating_sub(time)) <= state.interval.as_nanos() {
+        state.bad()
+    } else {
+        bold()
+    }
 }
 
 fn nothing(state: &State) -> &'static str {
@@ -105,13 +143,30 @@ pub(in crate::cmd::top) fn alert_cells(alert: &Alert) -> (String, String, String
     )
 }
 
+/// Time since the last alert of a group, total, count, longest delay, and what its operations have in common.
+pub(in crate::cmd::top) fn group_cells(group: &Group, now: u64) -> [String; 5] {
+    let Totals {
+        sum,
+        last,
+        is_at_least,
+    } = group.totals;
+    let longer = if is_at_least { ">" } else { "" };
+    [
+        ago(now.saturating_sub(last)),
+        format!("{longer}{}", Nanos(sum.total)),
+        compact(sum.count),
+        format!("{longer}{}", Nanos(sum.longest)),
+        group.key.text(),
+    ]
+}
+
 /// Age, task and subject of an operation in flight.
 pub(in crate::cmd::top) fn pending_cells(pending: &Pending) -> (String, String, String) {
     let text = |key| pending.fields.text(key).unwrap_or_default();
     (
         at_least(pending.age(), &pending.fields),
         out::printable(&format!("{}/{}", text("comm"), text("tid"))),
-        out::printable(&pending.subject()),
+        out::printable(&disk::named(&pending.subject())),
     )
 }
 
@@ -126,8 +181,14 @@ pub(in crate::cmd::top) fn ago(ns: u64) -> String {
     }
 }
 
-/// Widths of the columns of text.
+/// The text of a line: all lists have the same two columns first.
+fn row(ago: &str, delay: &str, rest: &str) -> String {
+    format!("{ago:>AGO$} {delay:>DELAY$} {rest}")
+}
+
+/// The width of a line, and of its columns of text.
 struct Narrow {
+    width: usize,
     instance: usize,
     who: usize,
 }
@@ -139,19 +200,14 @@ impl Narrow {
         let instance = longest.unwrap_or(0).clamp("INSTANCE".len(), INSTANCE);
         let left = width.saturating_sub(AGO + DELAY + instance + 4 + WHAT);
         Self {
+            width,
             instance,
             who: left.clamp("WHO".len(), WHO),
         }
     }
 
-    fn row(&self, ago: &str, delay: &str, instance: &str, who: &str, what: &str) -> String {
-        format!(
-            "{ago:>AGO$} {delay:>DELAY$} {}",
-            self.rest(instance, who, what)
-        )
-    }
-
-    fn rest(&self, instance: &str, who: &str, what: &str) -> String {
+    /// The columns of an operation, from its instance on.
+    fn one(&self, instance: &str, who: &str, what: &str) -> String {
         let (instance, who) = (out::fit(instance, self.instance), out::fit(who, self.who));
         format!(
             "{instance:<i$} {who:<w$} {what}",
@@ -160,21 +216,21 @@ impl Narrow {
         )
     }
 
-    fn line(
-        &self,
-        ago: &str,
-        (delay, style): (&str, ratatui::style::Style),
-        instance: &str,
-        who: &str,
-        what: &str,
-        width: usize,
-    ) -> Line<'static> {
-        let rest = self.rest(instance, who, what);
-        let room = width.saturating_sub(AGO + DELAY + 2);
+    /// The columns of a group, from its instance on.
+    fn group(&self, instance: &str, count: &str, longest: &str, what: &str) -> String {
+        let instance = out::fit(instance, self.instance);
+        format!(
+            "{instance:<i$} {count:>COUNT$} {longest:>DELAY$} {what}",
+            i = self.instance
+        )
+    }
+
+    fn line(&self, ago: &str, (delay, style): (&str, Style), rest: &str) -> Line<'static> {
+        let room = self.width.saturating_sub(AGO + DELAY + 2);
         Line::from(vec![
             Span::raw(format!("{ago:>AGO$} ")),
             Span::styled(format!("{delay:>DELAY$} "), style),
-            Span::raw(out::fit(&rest, room)),
+            Span::raw(out::fit(rest, room)),
         ])
     }
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::{MS, names, shown, state};
-use crate::cli::Column;
+use crate::cli::{By, Column};
 use crate::cmd::top::input::Key;
 use crate::cmd::top::keys::Todo;
 use crate::cmd::top::state::State;
@@ -54,6 +54,12 @@ fn every_key_of_the_help_does_what_it_says() {
         .map(|alert| alert.delay / MS)
         .collect();
     assert_eq!(delays, [20, 12]);
+    let groups = [Some(By::Task), Some(By::Subject), Some(By::Stack), None];
+    let keys = [Key::Char('t'), Key::F(5)].repeat(2);
+    for (by, key) in groups.into_iter().zip(keys) {
+        assert_eq!(press(&mut state, key), Todo::Draw);
+        assert_eq!(state.by, by);
+    }
     press(&mut state, Key::Char('?'));
     assert!(state.shows_help);
     press(&mut state, Key::Esc);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ratatui::style::{Color, Modifier};
 
 use super::{Made, alert, names, reading, screen, shown, state};
-use crate::cli::Column;
+use crate::cli::{By, Column};
 use crate::cmd::top::input::Key;
 use crate::cmd::top::keys::Todo;
 use crate::cmd::top::state::State;
@@ -122,6 +122,35 @@ fn details_replace_the_lists() {
 }
 
 #[test]
+fn groups_replace_the_alerts() {
+    let mut state = state();
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        state.by = Some(By::Subject);
+        let lines = shown(&state, width, height);
+        let text = lines.join("\n");
+        let title = "INSTANCE   COUNT   LONGEST BY SUBJECT (longest total first)";
+        let at = lines.iter().position(|line| line.contains(title));
+        let row: Vec<&str> = lines[at.unwrap() + 1].split_whitespace().collect();
+        let expected = ["0ns", "32.00ms", "slow_disk", "2", "20.00ms", "sda"];
+        assert_eq!(row, expected, "{text}");
+        assert!(text.contains("IN FLIGHT (oldest first)"), "{text}");
+        state.longest_first = true;
+        let text = shown(&state, width, height).join("\n");
+        assert!(text.contains("BY SUBJECT (longest delay first)"), "{text}");
+        state.longest_first = false;
+        state.by = Some(By::Task);
+        let text = shown(&state, width, height).join("\n");
+        assert!(text.contains(" f?o/812\n"), "{text}");
+        state.by = Some(By::Stack);
+        let text = shown(&state, width, height).join("\n");
+        assert!(text.contains(" [no stack]\n"), "{text}");
+    }
+    state.filter = "calls".to_string();
+    let text = shown(&state, 80, 24).join("\n");
+    assert!(text.contains("\nno alerts\n"), "{text}");
+}
+
+#[test]
 fn colours_mark_what_is_bad_and_can_be_switched_off() {
     let mut state = state();
     state.press(Key::Down);
@@ -161,8 +190,9 @@ fn colours_mark_what_is_bad_and_can_be_switched_off() {
 #[test]
 fn a_small_terminal_is_no_panic() {
     let mut state = state();
-    for details in [false, true] {
+    for (details, by) in [(false, None), (false, Some(By::Stack)), (true, None)] {
         state.shows_details = details;
+        state.by = by;
         for width in 1..=90 {
             for height in 1..=30 {
                 let lines = shown(&state, width, height);
@@ -253,4 +283,10 @@ fn alerts_are_kept_up_to_a_limit() {
         lines[1],
         "lost: 5 alerts were overwritten before they were read"
     );
+    // The sums are of the alerts that are kept, which the heading shows.
+    state.by = Some(By::Task);
+    let text = shown(&state, 80, 24).join("\n");
+    assert!(text.contains("BY TASK (256 of 300 alerts; "), "{text}");
+    assert!(text.contains(" 256 "), "{text}");
+    assert!(text.contains("lost: 5 alerts"), "{text}");
 }

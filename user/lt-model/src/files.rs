@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Which file a system call worked on, from the descriptors of each thread.
+//!
+//! ```text
+//! dump of the kernel's state   thread 7 has table 0xff00, where 3 is /var/log/a
+//! openat("/etc/b"), returns 4  4 = /etc/b
+//! dup2(4, 3)                   3 = /etc/b
+//! read(3)                      a read of /etc/b
+//! exec                         keeps what exec does not close
+//! ```
+//!
+//! No name is better than a wrong one. These rules keep a name from being wrong:
+//!
+//! - *A number stands for one file until it is closed*, or replaced by `dup2` or `dup3`. If all calls are recorded, so
+//!   are these. A descriptor that is created in a way that is not followed, such as by `recvmsg`, has a number that was
+//!   closed before, so it is not known, and never has the name of another file.
+//! - *io_uring closes and opens descriptors without a system call.* The descriptors of a process that uses it are not
+//!   known.
+//! - *Threads share descriptors*, see `tables.rs`. The flags of `clone3` are not recorded. A thread that it creates is
+//!   taken to share the table of its process: no known program creates threads with tables of their own. A process that
+//!   it creates may share the table or have a copy. Until that process calls exec, no name is added to the table.
+//! - *Another thread may change a descriptor during a call.* The call is then on an unknown file, and a descriptor that
+//!   it returns is not known, either.
+//! - *In a gap anything may have happened.* All descriptors are forgotten.
+//!
+//! A name is the one with which the file was opened, relative to the working directory if the program gave it so, or
+//! what the kernel shows in `/proc/PID/fd`, for descriptors from a dump. The name of a file without a path is its kind:
+//! `socket`, `pipe`, `eventfd`. Files may have been renamed since.
+
+mod calls;
+mod tables;
+
+use std::collections::HashMap;
+
+pub(crate) use self::calls::Calls;
+use self::tables::{Descriptor, Tables};
+use crate::names::{Name, Names};
+
+/// Maximum memory for names and descriptors without another limit, in bytes.
+const BUDGET: usize = 128 << 20;
+
+/// Flags of `clone`, `unshare` and `close_range`.
+const CLONE_FILES: u64 = 0x400;
+const CLOSE_RANGE_UNSHARE: u64 = 2;
+
+/// The name of a file, see [`crate::Model::file_name`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileName(Name);
+
+impl FileName {
+    /// The text of the name, which is one of `names`.
+    pub(crate) fn text(self, names: &Names) -> &str {
+        names.text(self.0)
+    }
+}
+
+/// What a system call does with files, from its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access<'a> {
+    /// It works on no file, or on several.
+    Nothing,
+    /// It works on this descriptor.
+    On(i32),
+    /// It works on this descriptor, and may change whether exec closes it.
+    Flag(i32),
+    /// It works on the file with this path.
+    Path(FilePath<'a>),
+    /// It opens the file with this path.
+    Open {
+        /// The path.
+        path: FilePath<'a>,
+        /// Whether exec closes the descriptor, if recorded.
+        closes: Option<bool>,
+    },
+    /// It creates a descriptor of this kind, such as `socket`.
+    Create(&'static str),
+    /// It creates a descriptor for the file of another one.
+    Dup {
+        /// The other descriptor.
+        from: i32,
+        /// The number of the new descriptor, if the call chooses it. If that number is open, it is closed first.
+        to: Option<i32>,
+        /// Whether exec closes the new descriptor.
+        closes: bool,
+    },
+    /// It closes this descriptor.
+    Close(i32),
+    /// `close_range`
+    CloseRange {
+        /// The lowest number.
+        first: i32,
+        /// The highest number.
+        last: i32,
+        /// The flags.
+        flags: u64,
+    },
+    /// It creates a thread, with these flags (`CLONE_*`) if they are recorded.
+    Clone(Option<u64>),
+    /// `unshare`, with these flags.
+    Unshare(u64),
+    /// It executes the program with this path.
+    Exec(FilePath<'a>),
+    /// It uses an io_uring.
+    Ring,
+    /// It may change any descriptor of any thread.
+    Anything,
+}
+
+impl Access<'_> {
+    /// Whether the call works on one file.
+    pub(crate) fn is_of_file(&self) -> bool {
+        matches!(
+            self,
+            Self::On(_)
+                | Self::Flag(_)
+                | Self::Path(_)
+                | Self::Open { .. }
+                | Self::Create(_)
+                | Self::Dup { .. }
+                | Self::Close(_)
+                | Self::Exec(_)
+        )
+    }
+}
+
+/// A path that a program gave; empty if it is not recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilePath<'a> {
+    /// The path.
+    pub text: &'a [u8],
+    /// The descriptor of the directory to which it is relative; `None` for the working directory.
+    pub directory: Option<i32>,
+}
+
+/// An event that shows which file a system call works on. All system calls and the creation of all threads are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileEvent<'a> {
+    /// A system call begins.
+    Call {
+        /// Its name.
+        call: &'a [u8],
+        /// What it does.
+        access: Access<'a>,
+    },
+    /// A system call ends.
+    Return {
+        /// Its name, if the event has it.
+        call: Option<&'a [u8]>,
+        /// The return value, if recorded.
+        result: Option<i64>,
+    },
+    /// `sched_process_fork`: the current thread creates another.
+    Fork {
+        /// The new thread.
+        child: i32,
+        /// Whether it belongs to the process of the current thread, if recorded.
+        is_thread: Option<bool>,
+    },
+    /// `sched_process_exec`: the current thread executes another program.
+    Exec {
+        /// Its number from now on.
+        tid: i32,
+        /// Its number before.
+        old: i32,
+    },
+    /// A thread and its table of descriptors, from a dump of the kernel's state.
+    Table {
+        /// The thread.
+        tid: i32,
+        /// The address of the table, or another number that identifies it.
+        table: u64,
+    },
+    /// A descriptor of a table, from a dump of the kernel's state.
+    Descriptor {
+        /// The table.
+        table: u64,
+        /// The number.
+        fd: i32,
+        /// The path, or a kind such as `socket:[812]`.
+        path: &'a [u8],
+        /// Whether exec closes it, if recorded.
+        closes: Option<bool>,
+    },
+}
+
+/// What the end of a call shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Nothing,
+    /// The result is a descriptor of the call's file, which exec closes or not.
+    Opens(Option<bool>),
+    Closes,
+    /// The call closed the numbers from the first to the last, and may have given the thread a table of its own.
+    ClosesRange(i32, i32, bool),
+    Unshares,
+    Clones(Option<u64>),
+    Execs,
+    /// The call may have changed any descriptor.
+    Forgets,
+}
+
+/// A call in flight.
+#[derive(Debug, Clone, Copy)]
+struct Call {
+    call: Name,
+    begin: u64,
+    /// The number of the event that began it.
+    step: u64,
+    /// The descriptor that it works on.
+    fd: Option<i32>,
+    file: Option<FileName>,
+    then: Then,
+}
+
+/// The files of all threads.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    tables: Tables,
+    /// The calls in flight, by thread.
+    calls: HashMap<i32, Call>,
+    names: Names,
+    /// The number of the current event.
+    step: u64,
+    /// Nothing is known until this time.
+    dark_until: u64,
+    /// Maximum size, bytes.
+    limit: Option<usize>,
+}
+
+impl Files {
+    /// Limits the memory for names and descriptors, in bytes. What exceeds it is not known.
+    pub(crate) fn limit(&mut self, bytes: usize) {
+        self.limit = Some(bytes);
+    }
+
+    /// Upper bound of the memory in use, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.names.bytes() + self.tables.bytes() + self.calls.len() * 3 * size_of::<(i32, Call)>()
+    }
+
+    /// The part of the memory that names may take, and the part that descriptors may take.
+    fn half(&self) -> usize {
+        self.limit.unwrap_or(BUDGET) / 2
+    }
+
+    /// The names of the files.
+    pub(crate) fn into_names(self) -> Names {
+        self.names
+    }
+
+    /// Follows an event of a thread, if that is known. At the end of a call whose file is known, returns the time at
+    /// which it began, and the file.
+    pub(crate) fn see(
+        &mut self,
+        time: u64,
+        tid: Option<i32>,
+        event: &FileEvent<'_>,
+    ) -> Option<(u64, FileName)> {
+        if time < self.dark_until {
+            return None;
+        }
+        if std::mem::take(&mut self.dark_until) > 0 {
+            self.forget();
+        }
+        self.step += 1;
+        let mut done = None;
+        match *event {
+            FileEvent::Call { call, access } => self.begins(time, tid, call, access),
+            FileEvent::Return { call, result } => {
+                done = tid.and_then(|tid| self.ends(tid, call, result));
+            }
+            FileEvent::Fork { child, is_thread } => self.forks(tid, child, is_thread),
+            FileEvent::Exec { tid: new, old } if tid == Some(old) || tid == Some(new) => {
+                self.execs(new, old);
+            }
+            // Later calls of this thread cannot be told from those of other threads.
+            FileEvent::Exec { tid: new, old } => {
+                self.exit(old);
+                self.exit(new);
+            }
+            FileEvent::Table { tid, table } if table != 0 => self.tables.dump(tid, table),
+            FileEvent::Table { .. } => {}
+            FileEvent::Descriptor {
+                table,
+                fd,
+                path,
+                closes,
+            } => {
+                let kind = kind_of(path);
+                let of = Descriptor {
+                    file: self.name(kind),
+                    closes,
+                    changed: self.step,
+                };
+                let is_ring = kind == b"io_uring";
+                self.tables.dump_descriptor(table, fd, of, is_ring);
+            }
+        }
+        if self.tables.bytes() > self.half() {
+            self.forget();
+        }
+        done
+    }
+
+    /// Records that a thread has ended.
+    pub(crate) fn exit(&mut self, tid: i32) {
+        self.calls.remove(&tid);
+        self.tables.leave(tid);
+    }
+
+    /// Records that events are missing up to `until`.
+    pub(crate) fn lost(&mut self, until: u64) {
+        self.forget();
+        self.dark_until = self.dark_until.max(until);
+    }
+
+    /// Forgets all descriptors, and the files of all calls in flight.
+    fn forget(&mut self) {
+        self.tables = Tables::default();
+        self.calls.clear();
+    }
+
+    /// The calls in flight whose file is known: the thread, the time at which it began, and the file.
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = (i32, u64, FileName)> {
+        let known =
+            move |(tid, call): (&i32, &Call)| Some((*tid, call.begin, self.file_of(*tid, call)?));
+        self.calls.iter().filter_map(known)
+    }
+
+    /// The file of a call, unless another thread may have changed its descriptor since the call began.
+    fn file_of(&self, tid: i32, call: &Call) -> Option<FileName> {
+        let has_changed = |fd| self.tables.has_changed(tid, fd, call.step);
+        call.file.filter(|_| !call.fd.is_some_and(has_changed))
+    }
+
+    fn begins(&mut self, time: u64, tid: Option<i32>, call: &[u8], access: Access<'_>) {
+        if let Some(tid) = tid {
+            self.calls.remove(&tid);
+        }
+        let step = self.step;
+        let (fd, file, then) = match access {
+            Access::Nothing => return,
+            Access::Anything => {
+                self.forget();
+                (None, None, Then::Forgets)
+            }
+            Access::Ring => return self.tables.has_ring(tid),
+            Access::On(fd) => (Some(fd), self.file(tid, fd), Then::Nothing),
+            Access::Flag(fd) => {
+                let of = Descriptor {
+                    file: self.file(tid, fd),
+                    closes: None,
+                    changed: step,
+                };
+                // The flag of a table that another thread may share is then not known, either.
+                self.tables.close(tid, fd, step);
+                if let Some(tid) = tid {
+                    self.tables.open(tid, fd, of);
+                }
+                (Some(fd), of.file, Then::Nothing)
+            }
+            Access::Path(path) => (path.directory, self.path(tid, path), Then::Nothing),
+            Access::Open { path, closes } => {
+                let file = self.path(tid, path);
+                (path.directory, file, Then::Opens(closes))
+            }
+            Access::Create(kind) => (None, self.name(kind.as_bytes()), Then::Opens(None)),
+            Access::Dup { from, to, closes } => {
+                let file = self.file(tid, from);
+                if let Some(to) = to {
+                    self.tables.close(tid, to, step);
+                }
+                // A descriptor that replaces itself keeps its flag.
+                let closes = (to != Some(from)).then_some(closes);
+                (Some(from), file, Then::Opens(closes))
+            }
+            Access::Close(fd) => {
+                let file = self.file(tid, fd);
+                self.tables.close(tid, fd, step);
+                (Some(fd), file, Then::Closes)
+            }
+            Access::CloseRange { first, last, flags } => {
+                self.tables.close_range(tid, &(first..=last), step);
+                let unshares = flags & CLOSE_RANGE_UNSHARE != 0;
+                (None, None, Then::ClosesRange(first, last, unshares))
+            }
+            Access::Clone(flags) => (None, None, Then::Clones(flags)),
+            Access::Unshare(flags) if flags & CLONE_FILES != 0 => (None, None, Then::Unshares),
+            Access::Unshare(_) => return,
+            Access::Exec(path) => (path.directory, self.path(tid, path), Then::Execs),
+        };
+        let call = Call {
+            call: self.names.number(call),
+            begin: time,
+            step,
+            fd,
+            file,
+            then,
+        };
+        if let Some(tid) = tid {
+            self.calls.insert(tid, call);
+        }
+    }
+
+    fn ends(
+        &mut self,
+        tid: i32,
+        name: Option<&[u8]>,
+        result: Option<i64>,
+    ) -> Option<(u64, FileName)> {
+        let Some(call) = self.calls.remove(&tid) else {
+            // The start was not recorded, or was that of a thread whose number exec has changed.
+            let closers = [&b"close"[..], b"dup", b"exec"];
+            if name.is_some_and(|name| closers.iter().any(|call| name.starts_with(call))) {
+                self.forget();
+            }
+            return None;
+        };
+        if name.is_some_and(|name| self.names.text(call.call).as_bytes() != name) {
+            // Events are missing, although no loss was reported.
+            self.forget();
+            return None;
+        }
+        let file = self.file_of(tid, &call);
+        let result = result.and_then(|result| i32::try_from(result).ok());
+        match (call.then, result) {
+            (Then::Opens(closes), Some(fd)) if fd >= 0 => {
+                let is_new = !self.tables.has_changed(tid, fd, call.step);
+                let of = Descriptor {
+                    file: file.filter(|_| is_new),
+                    closes,
+                    changed: self.step,
+                };
+                self.tables.open(tid, fd, of);
+            }
+            (Then::Closes, _) => {
+                // A dump during the call may have shown the descriptor.
+                if let Some(fd) = call.fd {
+                    self.tables.close(Some(tid), fd, self.step);
+                }
+            }
+            (Then::ClosesRange(first, last, unshares), result) => {
+                if unshares && result == Some(0) {
+                    self.tables.copy(tid, tid, call.step, |_| true);
+                }
+                let range = first..=last;
+                self.tables.close_range(Some(tid), &range, self.step);
+            }
+            (Then::Unshares, Some(0)) => self.tables.copy(tid, tid, call.step, |_| true),
+            // No event has shown this exec.
+            (Then::Execs, Some(0)) | (Then::Forgets, _) => self.forget(),
+            _ => {}
+        }
+        Some((call.begin, file?))
+    }
+
+    fn forks(&mut self, parent: Option<i32>, child: i32, is_thread: Option<bool>) {
+        // The number may have been another thread's, whose end is not recorded.
+        self.exit(child);
+        let Some(parent) = parent else {
+            return;
+        };
+        let (flags, since) = match self.calls.get(&parent) {
+            Some(Call {
+                then: Then::Clones(flags),
+                step,
+                ..
+            }) => (*flags, *step),
+            _ => (None, self.step),
+        };
+        match flags.map(|flags| flags & CLONE_FILES) {
+            Some(0) => self.tables.copy(parent, child, since, |_| true),
+            flags => {
+                let certain = flags.is_some() || is_thread == Some(true);
+                self.tables.share(parent, child, certain);
+            }
+        }
+    }
+
+    fn execs(&mut self, tid: i32, old: i32) {
+        let call = self.calls.get_mut(&old);
+        let since = call.map_or(self.step, |call| {
+            call.then = Then::Nothing;
+            call.step
+        });
+        let keeps = |of: &Descriptor| of.closes == Some(false);
+        self.tables.copy(old, old, since, keeps);
+        if tid != old {
+            // Until the next switch, events may have either number.
+            self.exit(tid);
+            self.tables.share(old, tid, true);
+        }
+    }
+
+    /// The file behind a descriptor of a thread, if both are known.
+    fn file(&self, tid: Option<i32>, fd: i32) -> Option<FileName> {
+        self.tables.file(tid?, fd)
+    }
+
+    fn name(&mut self, name: &[u8]) -> Option<FileName> {
+        let known = self.names.find(name);
+        match known {
+            None if name.is_empty() || self.names.bytes() > self.half() => None,
+            None => Some(FileName(self.names.number(name))),
+            Some(known) => Some(FileName(known)),
+        }
+    }
+
+    fn path(&mut self, tid: Option<i32>, path: FilePath<'_>) -> Option<FileName> {
+        // LTTng fills what it cannot read with this character.
+        if path.text.is_empty() || path.text.ends_with(b"#") {
+            return None;
+        }
+        let directory = path.directory.filter(|_| !path.text.starts_with(b"/"));
+        let Some(directory) = directory else {
+            return self.name(path.text);
+        };
+        let directory = self.file(tid, directory)?;
+        let directory = self.names.text(directory.0).trim_end_matches('/');
+        let whole = [directory.as_bytes(), b"/", path.text].concat();
+        self.name(&whole)
+    }
+
+    /// The text of a name.
+    pub(crate) fn text(&self, name: FileName) -> &str {
+        name.text(&self.names)
+    }
+}
+
+/// The path of a file as the kernel shows it, or its kind, without the number: `socket` for `socket:[812]`, `eventfd`
+/// for `anon_inode:[eventfd]`.
+fn kind_of(path: &[u8]) -> &[u8] {
+    if path.starts_with(b"/") {
+        return path;
+    }
+    if let Some(kind) = path.strip_prefix(b"anon_inode:") {
+        let kind = kind.strip_prefix(b"[").unwrap_or(kind);
+        return kind.strip_suffix(b"]").unwrap_or(kind);
+    }
+    let number = path.windows(2).position(|pair| pair == b":[");
+    number.map_or(path, |at| path.get(..at).unwrap_or(path))
+}

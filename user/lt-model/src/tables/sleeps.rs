@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Sleeps: from the switch from a thread to its wakeup, with the kind of the sleep and what ended it.
+//!
+//! ```text
+//! running    switched out, asleep    woken         running
+//! ---------->|-------- sleep ------->|-- wakeup -->|------>
+//! ```
+//!
+//! The waker is found by the rules of the model, whose builder follows the current state of each CPU here, and keeps no
+//! history. A thread that is woken on its way to sleep, before it is switched out, does not sleep. If it is woken once
+//! more before it runs, the first wakeup was void.
+
+use std::collections::HashMap;
+
+use super::Machine;
+use super::ground::{Ground, Mark};
+use super::group::{By, Extra, Kind, Object, WokenBy};
+use super::step::{Block, BlockStage, Seen, Step, Work, WorkStage};
+use super::table::{Range, Table, Why};
+use crate::build::Builder;
+use crate::context::{Context, Vector};
+use crate::event::{Event, Priority, What};
+use crate::missing::Events;
+use crate::request;
+use crate::sleep::{Sleep, SwitchedOut};
+
+/// The recorded events that show what woke a thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// `sched_waking`; otherwise `sched_wakeup` ends a sleep.
+    pub wakings: bool,
+    /// Starts and ends of interrupt handlers.
+    pub handlers: bool,
+    /// Starts and ends of softirqs.
+    pub softirqs: bool,
+    /// Starts and ends of functions of hrtimers, or of the local timer's interrupt.
+    pub timers: bool,
+    /// Starts and ends of interrupts that CPUs send, or the architecture has no events of them.
+    pub ipis: bool,
+    /// `timer_expire_entry`.
+    pub wheel: bool,
+    /// All system calls.
+    pub calls: bool,
+    /// All interrupts that come from no device.
+    pub vectors: bool,
+}
+
+impl Recorded {
+    /// Whether the events show that a thread was not interrupted.
+    #[must_use]
+    pub fn has_interrupts(&self) -> bool {
+        self.handlers && self.softirqs && self.timers && self.ipis
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// Runs, or was switched out while runnable. `woken`: another CPU has woken it since it began to run.
+    Awake { woken: bool },
+    /// Switched out asleep. `woken`: it seems to have been woken just before.
+    Asleep {
+        sleep: Sleep,
+        priority: Option<Priority>,
+        woken: bool,
+    },
+    /// Has been woken, and has not run since.
+    Woken,
+}
+
+/// The known state of a thread, and its start.
+#[derive(Debug, Clone, Copy)]
+struct Thread {
+    state: State,
+    since: Mark,
+}
+
+impl Thread {
+    fn is_asleep(&self) -> bool {
+        matches!(self.state, State::Asleep { woken: false, .. })
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Sleeps {
+    table: Table,
+    threads: HashMap<i32, Thread>,
+    recorded: Recorded,
+    model: Builder,
+}
+
+impl Sleeps {
+    pub(super) fn new(range: Range, by: Option<By>, recorded: Recorded) -> Self {
+        let mut model = Builder::new();
+        model.forget_before(u64::MAX);
+        for (is_recorded, events) in [
+            (recorded.handlers, Events::Handlers),
+            (recorded.softirqs, Events::Softirqs),
+            (recorded.wheel, Events::Timers),
+        ] {
+            if !is_recorded {
+                model.has_no(events);
+            }
+        }
+        if recorded.calls {
+            model.has_all_calls();
+        }
+        if recorded.vectors {
+            model.has_all_vectors();
+        }
+        Self {
+            table: Table::new(Kind::Sleep, range, by.unwrap_or(By::Thread)),
+            threads: HashMap::new(),
+            recorded,
+            model,
+        }
+    }
+
+    /// Passes an event on to the model, unless it shows nothing about wakers. Events that lack their counterparts are
+    /// left out.
+    fn follow(&mut self, seen: &Seen<'_>) {
+        let Recorded {
+            handlers,
+            softirqs,
+            timers,
+            ..
+        } = self.recorded;
+        let what = match seen.step {
+            Step::Known(What::Irq { .. } | What::IrqEnd { .. }) if !handlers => return,
+            Step::Known(What::Softirq { .. } | What::SoftirqEnd { .. }) if !softirqs => return,
+            Step::Known(What::Timer { .. } | What::TimerEnd) if !timers => return,
+            Step::Known(What::Request { .. } | What::Remap { .. }) => return,
+            Step::Known(What::Flush { .. } | What::Dirty { .. }) => return,
+            Step::Known(what) => what,
+            Step::New { tid, name, target } => What::Wakeup { tid, name, target },
+            Step::Return { .. } => What::Return,
+            Step::Block(Block {
+                stage: BlockStage::Completed,
+                disk,
+                ..
+            }) => What::Completed {
+                disk,
+                range: None,
+                kind: request::Kind::Plain,
+            },
+            Step::Work(Work {
+                stage: WorkStage::Started,
+                function,
+                ..
+            }) => What::Work {
+                function: function.unwrap_or(0),
+            },
+            Step::Work(Work {
+                stage: WorkStage::Ended,
+                ..
+            }) => What::WorkEnd,
+            Step::Block(_) | Step::Work(_) => return,
+            Step::Reclaims(_) | Step::Reclaimed(_) => return,
+            Step::Contended { .. } | Step::Acquired { .. } | Step::File => return,
+        };
+        self.model.feed(&Event {
+            time: seen.time,
+            cpu: seen.cpu,
+            what,
+        });
+    }
+
+    /// What wakes a thread with this name now.
+    fn woken_by(&mut self, ground: &mut Ground, seen: &Seen<'_>, name: &[u8]) -> WokenBy {
+        let Some(waker) = self.model.current_waker(seen.time, seen.cpu, name) else {
+            return WokenBy::Unrecorded;
+        };
+        if let Some(tid) = waker.by().and_then(|thread| self.model.tid(thread)) {
+            let thread = Some(ground.find(tid));
+            return match self.recorded.has_interrupts() {
+                true => WokenBy::Thread(thread),
+                false => WokenBy::Perhaps(thread),
+            };
+        }
+        let mut number = |name| ground.names.number(self.model.text(name).as_bytes());
+        match waker.context {
+            Some(Context::Irq { number: line, name }) => WokenBy::Irq(line, number(name)),
+            Some(Context::Softirq { vector, .. }) => match vector {
+                Vector::TIMER | Vector::HRTIMER => WokenBy::Timer,
+                Vector::UNRECORDED => WokenBy::Unrecorded,
+                vector => WokenBy::Softirq(vector),
+            },
+            Some(Context::Timer) => WokenBy::Timer,
+            Some(Context::Ipi(name)) => WokenBy::Ipi(number(name)),
+            Some(Context::Disk(disk)) => WokenBy::Disk(disk),
+            Some(Context::Unseen) | None => WokenBy::Unrecorded,
+        }
+    }
+
+    fn wake(&mut self, ground: &mut Ground, seen: &Seen<'_>, tid: i32, name: &[u8]) {
+        if tid == 0 || ground.who(seen) == Some(tid) {
+            return;
+        }
+        let since = ground.mark(seen.time);
+        if ground.runs(tid) {
+            // The thread may be on its way to sleep.
+            let woken = self.recorded.wakings;
+            let state = State::Awake { woken };
+            self.threads.insert(tid, Thread { state, since });
+            return;
+        }
+        let state = State::Woken;
+        match self.threads.insert(tid, Thread { state, since }) {
+            Some(Thread {
+                state: State::Asleep {
+                    sleep, priority, ..
+                },
+                since,
+            }) => {
+                let woken_by = self.woken_by(ground, seen, name);
+                let times = (since.time, seen.time);
+                let object = Some(Object::Sleep(sleep, woken_by));
+                let mut case = ground.case(times, seen.cpu, Some(tid), object);
+                case.priority = priority;
+                if ground.spans(since) {
+                    return self.table.miss_case(&case, ground.why());
+                }
+                self.table.measure(&case);
+                if woken_by == WokenBy::Unrecorded && self.table.is_inside(&case) {
+                    self.table.note(&case, Extra::Unknown);
+                }
+            }
+            // A preempted thread that was on its way to sleep.
+            Some(Thread {
+                state: State::Awake { .. },
+                since,
+            }) if !ground.spans(since) => {}
+            // Only a sleeping thread is woken, and the switch from it is missing.
+            _ => {
+                let who = ground.named(tid);
+                self.table.miss(seen.time, Some(who), ground.why());
+            }
+        }
+    }
+
+    /// Sets the state of a thread; `None` if it has ended. If the thread was asleep, its wakeup is missing.
+    fn go(&mut self, ground: &mut Ground, time: u64, tid: i32, state: Option<State>) {
+        if tid == 0 {
+            return;
+        }
+        let since = ground.mark(time);
+        let before = match state {
+            Some(state) => self.threads.insert(tid, Thread { state, since }),
+            None => self.threads.remove(&tid),
+        };
+        if before.is_some_and(|before| before.is_asleep()) {
+            let who = ground.named(tid);
+            self.table.miss(time, Some(who), ground.why());
+        }
+    }
+}
+
+impl Machine for Sleeps {
+    fn see(&mut self, ground: &mut Ground, seen: &Seen<'_>) {
+        let wakings = self.recorded.wakings;
+        match seen.step {
+            Step::Known(What::Waking { tid, name, .. }) if wakings => {
+                self.wake(ground, seen, tid, name);
+            }
+            Step::Known(What::Wakeup { tid, name, .. }) if !wakings => {
+                self.wake(ground, seen, tid, name);
+            }
+            Step::Known(What::Wakeup { tid, .. }) => {
+                // A running thread does not go to sleep.
+                if let Some(thread) = self.threads.get_mut(&tid)
+                    && ground.runs(tid)
+                {
+                    thread.state = State::Awake { woken: false };
+                }
+            }
+            Step::New { tid, .. } | Step::Known(What::Fork { child: tid, .. }) => {
+                self.go(ground, seen.time, tid, Some(State::Woken));
+            }
+            Step::Known(What::Switch {
+                prev,
+                out,
+                prev_prio,
+                next,
+                ..
+            }) => {
+                let before = self.threads.get(&prev).map(|thread| thread.state);
+                let state = match out {
+                    SwitchedOut::Preempted => Some(State::Awake { woken: false }),
+                    SwitchedOut::Blocked(sleep) => Some(State::Asleep {
+                        sleep,
+                        priority: prev_prio,
+                        woken: matches!(before, Some(State::Awake { woken: true })),
+                    }),
+                    SwitchedOut::Dead => None,
+                };
+                self.go(ground, seen.time, prev, state);
+                let state = State::Awake { woken: false };
+                self.go(ground, seen.time, next, Some(state));
+            }
+            _ => {}
+        }
+        self.follow(seen);
+    }
+
+    fn lost(&mut self, _ground: &mut Ground, time: u64, cpu: u32, _why: Why) {
+        let what = What::Lost { until: time };
+        self.model.feed(&Event { time, cpu, what });
+    }
+
+    fn finish(&mut self, ground: &mut Ground, _time: u64) {
+        let asleep = self.threads.iter();
+        for (tid, thread) in asleep.filter(|(_, thread)| thread.is_asleep()) {
+            let why = ground.why_since(thread.since);
+            self.table
+                .miss_open(thread.since.time, Some((*tid, None)), why);
+        }
+        if ground.absent.is_some() {
+            self.table.give_up();
+        }
+    }
+
+    fn growing(&mut self) -> Vec<&mut Table> {
+        vec![&mut self.table]
+    }
+
+    fn tables(self: Box<Self>) -> Vec<Table> {
+        vec![self.table]
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Work items: from queueing to start, and from start to end.
+//!
+//! A waiting item is identified by its address, a running one by its address and the thread that runs it, as by the
+//! tracker `workqueue`: once its function has been called, the memory of an item may be used for another one.
+//!
+//! An item that is queued again before it starts was cancelled meanwhile, was moved to the end of the queue
+//! (`mod_delayed_work()`), or had just been taken by a worker. No event shows which, so its wait is not measured.
+
+use std::collections::HashMap;
+
+use super::Machine;
+use super::ground::{Ground, Mark};
+use super::group::{By, Kind, Object};
+use super::step::{Seen, Step, Work, WorkStage};
+use super::table::{Range, Table, Why};
+use crate::names::Name;
+
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    since: Mark,
+    workqueue: Option<Name>,
+    /// Whether it was queued again.
+    again: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Running {
+    since: Mark,
+    object: Object,
+}
+
+#[derive(Debug)]
+pub(super) struct Works {
+    queued: Table,
+    work: Table,
+    waiting: HashMap<u64, Waiting>,
+    running: HashMap<(u64, i32), Running>,
+}
+
+impl Works {
+    pub(super) fn new(range: Range, by: Option<By>) -> Self {
+        let by = by.unwrap_or(By::Object);
+        Self {
+            queued: Table::new(Kind::Queued, range, by),
+            work: Table::new(Kind::Work, range, by),
+            waiting: HashMap::new(),
+            running: HashMap::new(),
+        }
+    }
+
+    fn queue(&mut self, ground: &mut Ground, time: u64, item: &Work<'_>) {
+        let new = Waiting {
+            since: ground.mark(time),
+            workqueue: item.workqueue.map(|name| ground.names.number(name)),
+            again: false,
+        };
+        match self.waiting.get_mut(&item.work) {
+            // The item may have run in the gap, or may still be waiting.
+            Some(earlier) if ground.spans(earlier.since) => {
+                self.queued.miss(time, None, ground.why());
+                *earlier = new;
+                earlier.again = true;
+            }
+            Some(earlier) => earlier.again = true,
+            None => {
+                self.waiting.insert(item.work, new);
+            }
+        }
+    }
+
+    fn start(&mut self, ground: &mut Ground, seen: &Seen<'_>, item: &Work<'_>) {
+        let who = ground.who(seen);
+        let waiting = self.waiting.remove(&item.work);
+        let workqueue = waiting.and_then(|waiting| waiting.workqueue);
+        let object = Object::Work(item.function.unwrap_or(0), workqueue);
+        if let Some(Waiting { since, again, .. }) = waiting {
+            let times = (since.time, seen.time);
+            let case = ground.case(times, seen.cpu, who, Some(object));
+            match (ground.spans(since), again) {
+                (true, _) => self.queued.miss_case(&case, ground.why()),
+                (false, true) => self.queued.miss_case(&case, Why::Identical),
+                (false, false) => self.queued.measure(&case),
+            }
+        } else {
+            let who = who.map(|tid| ground.named(tid));
+            self.queued.miss(seen.time, who, ground.why());
+        }
+        let Some(tid) = who else {
+            return;
+        };
+        let since = ground.mark(seen.time);
+        let running = Running { since, object };
+        if self.running.insert((item.work, tid), running).is_some() {
+            // The end of an earlier one is missing.
+            let who = ground.named(tid);
+            self.work.miss(seen.time, Some(who), ground.why());
+        }
+    }
+
+    fn end(&mut self, ground: &mut Ground, seen: &Seen<'_>, item: &Work<'_>) {
+        let who = ground.who(seen);
+        let running = who.and_then(|tid| self.running.remove(&(item.work, tid)));
+        let Some(Running { since, object }) = running else {
+            let who = who.map(|tid| ground.named(tid));
+            return self.work.miss(seen.time, who, ground.why());
+        };
+        let times = (since.time, seen.time);
+        let case = ground.case(times, seen.cpu, who, Some(object));
+        match ground.spans(since) {
+            true => self.work.miss_case(&case, ground.why()),
+            false => self.work.measure(&case),
+        }
+    }
+}
+
+impl Machine for Works {
+    fn see(&mut self, ground: &mut Ground, seen: &Seen<'_>) {
+        let Step::Work(item) = &seen.step else {
+            return;
+        };
+        match item.stage {
+            WorkStage::Queued => self.queue(ground, seen.time, item),
+            WorkStage::Started => self.start(ground, seen, item),
+            WorkStage::Ended => self.end(ground, seen, item),
+        }
+    }
+
+    fn finish(&mut self, ground: &mut Ground, _time: u64) {
+        for waiting in self.waiting.values() {
+            let why = ground.why_since(waiting.since);
+            self.queued.miss_open(waiting.since.time, None, why);
+        }
+        for ((_, tid), running) in &self.running {
+            let why = ground.why_since(running.since);
+            self.work
+                .miss_open(running.since.time, Some((*tid, None)), why);
+        }
+        if ground.absent.is_some() {
+            self.queued.give_up();
+            self.work.give_up();
+        }
+    }
+
+    fn growing(&mut self) -> Vec<&mut Table> {
+        vec![&mut self.queued, &mut self.work]
+    }
+
+    fn tables(self: Box<Self>) -> Vec<Table> {
+        vec![self.queued, self.work]
+    }
+}

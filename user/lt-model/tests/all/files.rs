@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The files that system calls work on, from lists of events with known results.
+
+use lt_model::{Access, Builder, FileEvent, FilePath, SwitchedOut, What};
+
+use crate::made::{S, at, switch};
+
+/// `CLONE_FILES`
+const FILES: u64 = 0x400;
+
+/// Events 1 ns apart. At first, thread 7 runs on CPU 0, and thread 8 on CPU 1.
+struct Script {
+    builder: Builder,
+    now: u64,
+    running: [i32; 2],
+    /// The thread, the start and the end of each call of `read`.
+    reads: Vec<(i32, u64, u64)>,
+}
+
+fn path(text: &str, directory: Option<i32>) -> FilePath<'_> {
+    let text = text.as_bytes();
+    FilePath { text, directory }
+}
+
+fn open(text: &str) -> Access<'_> {
+    Access::Open {
+        path: path(text, None),
+        closes: Some(false),
+    }
+}
+
+impl Script {
+    fn with(mut builder: Builder) -> Self {
+        builder.has_all_calls();
+        builder.feed(&switch(0, 0, 0, S, 7));
+        builder.feed(&switch(0, 1, 0, S, 8));
+        Self {
+            builder,
+            now: 0,
+            running: [7, 8],
+            reads: Vec::new(),
+        }
+    }
+
+    fn new() -> Self {
+        Self::with(Builder::new())
+    }
+
+    fn sees(&mut self, cpu: u32, event: &FileEvent<'_>) {
+        self.now += 1;
+        self.builder.feed_file(self.now, cpu, event);
+    }
+
+    fn runs(&mut self, cpu: u32, next: i32, out: SwitchedOut) {
+        self.now += 1;
+        let running = &mut self.running[cpu as usize];
+        let prev = std::mem::replace(running, next);
+        self.builder.feed(&switch(self.now, cpu, prev, out, next));
+    }
+
+    fn loses(&mut self, cpu: u32) {
+        self.now += 1;
+        let what = What::Lost { until: self.now };
+        self.builder.feed(&at(self.now, cpu, what));
+    }
+
+    fn begins(&mut self, cpu: u32, name: &'static str, access: Access<'_>) {
+        let call = name.as_bytes();
+        let begins = at(self.now + 1, cpu, What::Call { name: call });
+        self.builder.feed(&begins);
+        self.sees(cpu, &FileEvent::Call { call, access });
+    }
+
+    fn ends(&mut self, cpu: u32, name: &'static str, result: i64) {
+        let (call, result) = (Some(name.as_bytes()), Some(result));
+        self.builder.feed(&at(self.now + 1, cpu, What::Return));
+        self.sees(cpu, &FileEvent::Return { call, result });
+    }
+
+    fn calls(&mut self, cpu: u32, name: &'static str, access: Access<'_>, result: i64) {
+        self.begins(cpu, name, access);
+        self.ends(cpu, name, result);
+    }
+
+    fn opens(&mut self, cpu: u32, text: &str, fd: i64) {
+        self.calls(cpu, "openat", open(text), fd);
+    }
+
+    fn closes(&mut self, cpu: u32, fd: i32) {
+        self.calls(cpu, "close", Access::Close(fd), 0);
+    }
+
+    fn reads(&mut self, cpu: u32, fds: &[i32]) {
+        for fd in fds {
+            self.begins(cpu, "read", Access::On(*fd));
+            let begin = self.now;
+            self.ends(cpu, "read", 1);
+            self.reads
+                .push((self.running[cpu as usize], begin, self.now));
+        }
+    }
+
+    /// The thread creates another in its process, or another process.
+    fn clones(&mut self, cpu: u32, flags: Option<u64>, child: i32, is_thread: bool) {
+        self.begins(cpu, "clone", Access::Clone(flags));
+        let is_thread = Some(is_thread);
+        self.sees(cpu, &FileEvent::Fork { child, is_thread });
+        self.ends(cpu, "clone", child.into());
+    }
+
+    fn dumps(&mut self, tid: i32, table: u64) {
+        self.sees(0, &FileEvent::Table { tid, table });
+    }
+
+    fn dumps_descriptor(&mut self, table: u64, fd: i32, path: &str) {
+        let (path, closes) = (path.as_bytes(), Some(false));
+        let event = FileEvent::Descriptor {
+            table,
+            fd,
+            path,
+            closes,
+        };
+        self.sees(0, &event);
+    }
+
+    /// The files of all reads; `-` if not known.
+    fn files(self) -> String {
+        let model = self.builder.finish();
+        let file = |(tid, begin, end): (i32, u64, u64)| {
+            let thread = model.by_tid(tid).next().unwrap();
+            let file = model.file(thread, begin, end);
+            file.map_or("-", |file| model.file_name(file))
+        };
+        let files: Vec<_> = self.reads.into_iter().map(file).collect();
+        files.join(" ")
+    }
+}
+
+#[test]
+fn a_descriptor_stands_for_a_file_until_it_is_closed_or_replaced() {
+    let mut s = Script::new();
+    s.reads(0, &[3]);
+    s.opens(0, "/a", 3);
+    s.opens(0, "/none", -2);
+    s.calls(0, "socket", Access::Create("socket"), 4);
+    s.reads(0, &[3, 4]);
+    let dup = |from, to| Access::Dup {
+        from,
+        to,
+        closes: false,
+    };
+    s.calls(0, "dup2", dup(3, Some(4)), 4);
+    s.calls(0, "fcntl", dup(4, None), 10);
+    s.closes(0, 3);
+    s.reads(0, &[3, 4, 10]);
+    s.calls(0, "dup2", dup(4, Some(4)), 4);
+    // The file of 9 is not known.
+    s.calls(0, "dup2", dup(9, Some(10)), 10);
+    s.reads(0, &[4, 10]);
+    let range = Access::CloseRange {
+        first: 3,
+        last: i32::MAX,
+        flags: 0,
+    };
+    s.calls(0, "close_range", range, 0);
+    s.reads(0, &[4]);
+    assert_eq!(s.files(), "- /a socket - /a /a /a - -");
+}
+
+#[test]
+fn a_path_is_relative_to_a_known_directory_and_readable() {
+    let mut s = Script::new();
+    s.opens(0, "/d/", 3);
+    let open = |text, directory| Access::Open {
+        path: path(text, directory),
+        closes: None,
+    };
+    s.calls(0, "openat", open("b", Some(3)), 4);
+    s.calls(0, "openat", open("b", Some(9)), 5);
+    s.calls(0, "openat", open("b", None), 6);
+    s.calls(0, "openat", open("/c", Some(9)), 7);
+    // LTTng could not read the path, or its end.
+    s.calls(0, "openat", open("", None), 8);
+    s.calls(0, "openat", open("/d##", None), 9);
+    s.reads(0, &[4, 5, 6, 7, 8, 9]);
+    assert_eq!(s.files(), "/d/b - b /c - -");
+}
+
+#[test]
+fn a_new_process_has_a_copy_of_which_exec_keeps_some() {
+    let mut s = Script::new();
+    s.opens(0, "/a", 3);
+    for (fd, closes) in [(4, Some(true)), (5, None)] {
+        let path = path("/b", None);
+        s.calls(0, "openat", Access::Open { path, closes }, fd);
+    }
+    s.opens(0, "/c", 6);
+    // The program may have set the flag of 6 that closes it.
+    s.calls(0, "ioctl", Access::Flag(6), 0);
+    s.clones(0, Some(0), 9, false);
+    s.runs(1, 9, S);
+    s.reads(1, &[3, 4, 5, 6]);
+    s.opens(1, "/d", 7);
+    s.begins(1, "execve", Access::Exec(path("/bin/e", None)));
+    s.sees(1, &FileEvent::Exec { tid: 9, old: 9 });
+    s.ends(1, "execve", 0);
+    s.reads(1, &[3, 4, 5, 6, 7]);
+    // The two processes have nothing in common any more.
+    s.closes(1, 3);
+    s.reads(0, &[3, 4, 7]);
+    assert_eq!(s.files(), "/a /b /b /c /a - - - /d /a /b -");
+}
+
+#[test]
+fn an_exec_without_its_event_makes_everything_unknown() {
+    let mut s = Script::new();
+    s.opens(0, "/a", 3);
+    s.calls(0, "execve", Access::Exec(path("/bin/e", None)), -2);
+    s.reads(0, &[3]);
+    s.calls(0, "execve", Access::Exec(path("/bin/e", None)), 0);
+    s.reads(0, &[3]);
+    assert_eq!(s.files(), "/a -");
+}
+
+#[test]
+fn threads_share_their_descriptors() {
+    let mut s = Script::new();
+    s.opens(0, "/a", 3);
+    s.clones(0, Some(FILES), 9, true);
+    // The flags of clone3 are not recorded.
+    s.clones(0, None, 10, true);
+    s.runs(1, 9, S);
+    s.opens(1, "/b", 4);
+    s.runs(1, 10, S);
+    s.reads(1, &[3, 4]);
+    s.closes(1, 3);
+    s.reads(0, &[3, 4]);
+    s.calls(1, "unshare", Access::Unshare(FILES), 0);
+    s.closes(1, 4);
+    s.reads(0, &[4]);
+    assert_eq!(s.files(), "/a /b - /b /b");
+}
+
+#[test]
+fn a_process_that_may_share_descriptors_adds_no_name() {
+    let mut s = Script::new();
+    s.opens(0, "/a", 3);
+    s.clones(0, None, 9, false);
+    s.opens(0, "/b", 4);
+    s.reads(0, &[3, 4]);
+    s.runs(1, 9, S);
+    s.reads(1, &[3, 4]);
+    s.closes(1, 3);
+    s.reads(0, &[3]);
+    s.sees(1, &FileEvent::Exec { tid: 9, old: 9 });
+    s.opens(0, "/c", 5);
+    s.reads(0, &[4, 5]);
+    assert_eq!(s.files(), "/a - /a - - - /c");
+}
+
+#[test]
+fn a_dump_shows_what_was_open_before_and_who_shares_it() {
+    let mut s = Script::new();
+    s.opens(0, "/early", 5);
+    s.dumps(7, 0x10);
+    s.dumps(8, 0x10);
+    for (fd, path) in [
+        (3, "/a"),
+        (4, "socket:[812]"),
+        (5, "anon_inode:[eventfd]"),
+        (6, "anon_inode:inotify"),
+    ] {
+        s.dumps_descriptor(0x10, fd, path);
+    }
+    s.reads(1, &[3, 4, 5, 6]);
+    s.closes(1, 3);
+    s.reads(0, &[3, 4]);
+    assert_eq!(s.files(), "/a socket eventfd inotify - socket");
+}
+
+#[test]
+fn a_dump_of_a_process_that_may_have_a_copy_is_not_of_the_table_of_its_creator() {
+    let mut s = Script::new();
+    s.dumps(7, 0x10);
+    s.clones(0, None, 9, false);
+    s.dumps(9, 0x20);
+    s.runs(1, 9, S);
+    s.sees(1, &FileEvent::Exec { tid: 9, old: 9 });
+    s.dumps_descriptor(0x20, 3, "/b");
+    s.reads(0, &[3]);
+    assert_eq!(s.files(), "-");
+}
+
+#[test]
+fn threads_with_different_tables_in_a_dump_share_none() {
+    let mut s = Script::new();
+    s.dumps(7, 0x10);
+    // The flags of clone3 are not recorded.
+    s.clones(0, None, 9, true);
+    s.dumps(9, 0x20);
+    s.dumps_descriptor(0x10, 3, "/a");
+    s.dumps_descriptor(0x20, 3, "/b");
+    s.reads(0, &[3]);
+    s.runs(1, 9, S);
+    s.reads(1, &[3]);
+    assert_eq!(s.files(), "/a /b");
+}
+
+#[test]
+fn a_close_whose_start_is_not_recorded_makes_everything_unknown() {
+    let mut s = Script::new();
+    s.opens(0, "/a", 3);
+    s.ends(1, "write", 1);
+    s.reads(0, &[3]);
+    s.ends(1, "close", 0);
+    s.reads(0, &[3]);
+    assert_eq!(s.files(), "/a -");
+}
+
+#[test]
+fn a_thread_that_is_not_known_may_share_any_descriptors_that_were_not_made_here() {
+    let mut s = Script::new();
+    s.opens(0, "/a", 3);
+    s.opens(0, "/b", 4);
+    s.clones(0, Some(0), 9, false);
+    s.closes(1, 3);
+    s.reads(0, &[3, 4]);
+    s.runs(1, 9, S);
+    s.reads(1, &[3, 4]);
+    assert_eq!(s.files(), "- /b /a /b");
+}
+
+#[test]
+fn after_missing_events_only_new_descriptors_are_known() {
+    let mut s = Script::new();
+    s.opens(0, "/a", 3);
+    s.loses(1);
+    s.reads(0, &[3]);
+    s.opens(0, "/b", 4);
+    s.reads(0, &[4]);
+    // The end of one call and the start of the next are missing, and no loss is reported.
+    s.begins(0, "openat", open("/c"));
+    s.ends(0, "write", 5);
+    s.reads(0, &[4, 5]);
+    // A switch is missing.
+    s.opens(0, "/d", 6);
+    s.running[0] = 9;
+    s.runs(0, 7, S);
+    s.reads(0, &[6]);
+    assert_eq!(s.files(), "- /b - - -");
+}
+
+#[test]
+fn what_another_thread_changes_during_a_call_is_not_known() {
+    let mut s = Script::new();
+    s.opens(0, "/a", 3);
+    s.opens(0, "/b", 4);
+    s.clones(0, Some(FILES), 9, true);
+    s.runs(1, 9, S);
+    s.begins(0, "read", Access::On(3));
+    let begin = s.now;
+    s.closes(1, 3);
+    s.ends(0, "read", 1);
+    s.reads.push((7, begin, s.now));
+    // Whether the new file is the one that was closed is not recorded.
+    s.begins(0, "openat", open("/c"));
+    s.closes(1, 3);
+    s.ends(0, "openat", 3);
+    s.reads(0, &[3, 4]);
+    assert_eq!(s.files(), "- - /b");
+}
+
+#[test]
+fn io_uring_and_calls_that_change_anything_leave_nothing_known() {
+    let mut s = Script::new();
+    s.opens(0, "/a", 3);
+    s.clones(0, Some(0), 9, false);
+    s.calls(0, "io_uring_setup", Access::Ring, 4);
+    s.opens(0, "/b", 5);
+    s.reads(0, &[3, 5]);
+    // This thread may belong to the same process.
+    s.opens(1, "/c", 5);
+    s.reads(1, &[5]);
+    s.runs(1, 9, S);
+    s.reads(1, &[3]);
+    s.calls(0, "ioctl", Access::Anything, 0);
+    s.reads(1, &[3]);
+    assert_eq!(s.files(), "- - - /a -");
+}
+
+#[test]
+fn a_call_that_has_not_ended_has_its_file_up_to_the_end_or_a_gap() {
+    for loses in [false, true] {
+        let mut s = Script::new();
+        s.opens(0, "/a", 3);
+        s.begins(0, "read", Access::On(3));
+        let begin = s.now;
+        s.runs(0, 9, S);
+        if loses {
+            s.loses(1);
+        }
+        s.reads.push((7, begin, s.now));
+        assert_eq!(s.files(), "/a", "{loses}");
+    }
+}
+
+#[test]
+fn names_have_a_limited_size() {
+    let mut builder = Builder::new();
+    builder.limit(8 << 20);
+    let mut s = Script::with(builder);
+    for n in 0..10_000 {
+        s.opens(0, &format!("/file-{n}"), 3);
+        if n == 0 || n == 9999 {
+            s.reads(0, &[3]);
+        }
+        s.closes(0, 3);
+    }
+    assert!(s.builder.bytes() < 3 << 20, "{}", s.builder.bytes());
+    assert_eq!(s.files(), "/file-0 -");
+}
+
+#[test]
+fn without_all_calls_nothing_is_known() {
+    let mut builder = Builder::new();
+    builder.feed(&switch(0, 0, 0, S, 7));
+    let call = |call, access| FileEvent::Call { call, access };
+    let end = |call, result| FileEvent::Return {
+        call: Some(call),
+        result: Some(result),
+    };
+    for (time, event) in (1..).zip([
+        call(&b"openat"[..], open("/a")),
+        end(b"openat", 3),
+        call(b"read", Access::On(3)),
+        end(b"read", 1),
+    ]) {
+        builder.feed_file(time, 0, &event);
+    }
+    let model = builder.finish();
+    let thread = model.by_tid(7).next().unwrap();
+    assert_eq!(model.file(thread, 3, 4), None);
+}
