@@ -442,7 +442,7 @@ macro_rules! tracker {
         }
 
         $(::kernel::macros::paste! {
-            #[allow(non_camel_case_types, reason = "named as the counters")]
+            #[expect(non_camel_case_types, reason = "named as the counters")]
             enum OwnCounter {
                 $([<$counter>],)*
             }

@@ -6,8 +6,7 @@
 //! guarantees in the kernel. A thread either stays on a CPU ([`Machine::pin`]), or takes a free CPU
 //! for each guard, like a task that the scheduler migrates ([`Machine::roam`]).
 
-// A test that uses the machine incorrectly must stop.
-#![allow(clippy::panic)]
+#![expect(clippy::panic, reason = "a misuse of the machine must stop a test")]
 
 use crate::engine::platform::Platform;
 use kernel::sync::atomic::{Atomic, Relaxed};
@@ -203,7 +202,7 @@ impl Drop for Guard {
 
 // SAFETY: A guard stays with its thread, whose seat has one CPU until the guard is dropped.
 // `Machine::synchronize` waits for the guard. The topology is constant.
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "an unsafe trait")]
 unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> Platform
     for Host<CPUS, NODES, MAP, MEMORY>
 {

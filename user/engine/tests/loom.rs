@@ -12,8 +12,13 @@
 
 #![cfg(loom)]
 #![deny(unsafe_op_in_unsafe_fn)]
-#![allow(dead_code)]
-#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+#![expect(dead_code, reason = "the module uses more of its engine")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may stop at the first surprise"
+)]
 
 include!("../src/engine.rs");
 
@@ -43,7 +48,7 @@ mod reap_model;
 mod rename_model;
 #[path = "loom/ring.rs"]
 mod ring_model;
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "functions of C")]
 #[path = "loom/stacks.rs"]
 mod stacks;
 #[path = "loom/step.rs"]

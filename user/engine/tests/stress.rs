@@ -5,8 +5,12 @@
 
 #![cfg(not(loom))]
 #![deny(unsafe_op_in_unsafe_fn)]
-#![allow(dead_code)]
-#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+#![expect(dead_code, reason = "the module uses more of its engine")]
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test may stop at the first surprise"
+)]
 
 include!("../src/engine.rs");
 

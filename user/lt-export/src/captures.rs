@@ -165,8 +165,6 @@ fn read(path: &Path) -> Option<Saved> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

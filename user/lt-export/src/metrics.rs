@@ -215,8 +215,6 @@ impl Readings {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::fs;
     use std::path::PathBuf;
 

@@ -275,8 +275,6 @@ impl Top {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn reading(name: &str, alerts: u64, pending: u64) -> Reading {

@@ -312,8 +312,6 @@ fn is_late(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     /// Serves until the test ends.

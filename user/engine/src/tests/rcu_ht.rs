@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::{cell::Cell, collections::BTreeSet, ops::Deref, rc::Rc};
 
 /// Returns an index that belongs to no pool, since the tables of these tests have none.
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "only a pool makes indices")]
 fn index(cell: u32) -> Index {
     // SAFETY: The index is not used with a pool.
     unsafe { Index::from_raw(cell) }

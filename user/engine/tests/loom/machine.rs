@@ -31,7 +31,7 @@ pub(crate) struct On(pub(crate) usize);
 
 // SAFETY: No two threads of a model share a CPU, and models free nothing that another thread may
 // access. The topology is constant.
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "an unsafe trait")]
 unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> Platform
     for Model<CPUS, NODES, MAP, MEMORY>
 {
