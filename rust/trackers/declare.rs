@@ -396,9 +396,15 @@ pub(super) use parameters;
 ///
 /// # Examples
 ///
-/// | file | what it shows |
+/// The smallest tracker, [`softirq`](super::softirq): `keeps: owner`, and all fields follow from
+/// the key.
+///
+/// ```ignore
+#[cfg_attr(doc, doc = include_str!("softirq.rs"))]
+/// ```
+///
+/// | file | what else it shows |
 /// |---|---|
-/// | [`softirq`](super::softirq) | `keeps: owner`; all fields follow from the key |
 /// | [`reclaim`](super::reclaim) | `keeps: detail`; other tracepoints change the fields of a live event |
 /// | [`irq`](super::irq) | `keeps: [N]`, and probes of `sys`, which pass kernel objects |
 /// | [`syscall`](super::syscall) | `stock`, fields that print themselves, own counters |
