@@ -78,7 +78,7 @@ pub(crate) static QUEUED: Assumption = Assumption {
 /// At `sched_waking`, the waker of another task holds the `pi_lock` of the wakee.
 pub(crate) static WAKING_LOCK: Assumption = Assumption {
     bit: 2,
-    text: c"a task that another task wakes has pi_lock=1",
+    text: c"the waker of a task holds its pi_lock: locked=1",
     // SAFETY: Called while the module is loading, where sleeping is allowed.
     holds: |locked| unsafe { helpers::lt_assume_waking_lock(locked != 0) },
 };
@@ -86,7 +86,7 @@ pub(crate) static WAKING_LOCK: Assumption = Assumption {
 /// The callback_head that throttles a task points to itself while it is not queued.
 pub(crate) static THROTTLE_WORK: Assumption = Assumption {
     bit: 4,
-    text: c"a task that is not throttled has sched_throttle_work queued=0",
+    text: c"sched_throttle_work points to itself while idle: queued=0",
     // SAFETY: No requirements.
     holds: |queued| unsafe { helpers::lt_assume_throttle_work(queued != 0) },
 };
@@ -95,7 +95,7 @@ pub(crate) static THROTTLE_WORK: Assumption = Assumption {
 /// `CLOCK_MONOTONIC`.
 pub(crate) static TIMER_BASE: Assumption = Assumption {
     bit: 8,
-    text: c"the base of an hrtimer has its clock and offset, for clocks=4",
+    text: c"the base of an hrtimer has its clock and offset: clocks=4",
     holds: |clocks| {
         // SAFETY: The function has the expected type and contract.
         let seen = unsafe { helpers::lt_assume_hrtimer(Some(is_timer_as_set)) };

@@ -43,6 +43,6 @@ refused "something is missing" grep unavailable $LT/trackers
 unload_module
 
 violates "a task that is runnable has on_rq" 7 wakeup offcpu syscall lock tree
-violates "a task that another task wakes has pi_lock" 0 offcpu tree
-violates "a task that is not throttled has sched_throttle_work queued" 1 tree
-violates "the base of an hrtimer has its clock and offset, for clocks" 5 tree
+violates "the waker of a task holds its pi_lock: locked" 0 offcpu tree
+violates "sched_throttle_work points to itself while idle: queued" 1 tree
+violates "the base of an hrtimer has its clock and offset: clocks" 5 tree
