@@ -22,7 +22,7 @@ with() {
 
 # refuses SCRIPT TEXT: the script must fail and print TEXT.
 refuses() {
-	if "$work/copy/scripts/$1" "${@:3}" >"$work/said"; then echo "FAIL: $1 passes, where it is to say: $2"; exit 1; fi
+	if "$work/copy/scripts/$1" "${@:3}" >"$work/said" 2>&1; then echo "FAIL: $1 passes, where it is to say: $2"; exit 1; fi
 	grep -q "$2" "$work/said" || { echo "FAIL: $1 does not say: $2"; cat "$work/said"; exit 1; }
 }
 
@@ -47,6 +47,11 @@ refuses check-layers 'user/lt-proc: depends on latency-tracker, which is not bel
 
 with rust/trackers/softirq.rs 's/^        on: u32 at/        on: u16 at/'
 refuses trackers 'include/trace/events/latency_tracker_declared.h does not match' --check
+# What Rust's macros accept is read, too, or refused.
+with rust/trackers/softirq.rs 's/^        on: u32 at/        on : u32 at/'
+refuses trackers 'rust/trackers/softirq.rs: this declaration cannot be read: on : u32 at 0:32' --check
+with rust/trackers/softirq.rs 's/"only those on this CPU";/\n            "only those on this CPU", fixed;/'
+refuses trackers '^+.*cpu  RO, 0-MAX|all; all by default' --check
 with rust/record/kinds.rs 's/"u32" "%u" "(u16)";/"u16" "%u";/'
 refuses trackers 'include/trace/events/latency_tracker_declared.h does not match' --check
 with rust/trackers/softirq.rs 's/softirq_exit(vector: \[unsigned int\])/softirq_exit(vector: [int])/'
