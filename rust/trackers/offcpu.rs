@@ -44,7 +44,7 @@ use crate::{
     alert::record::actor::{Actor, Place},
     engine::{step::Next, Late},
     instance::{common, probed::Own as InstanceOwn, Values},
-    record::{self, How, Policy},
+    record::{self, fields, How, Policy},
     sys::{
         assumptions::{self, WAKING_LOCK},
         sched::{self, State, Switch},
@@ -117,6 +117,10 @@ tracker! {
 }
 
 type WakerStack = [u64; COMPACT_WORDS];
+
+fields! {
+    WakerStack, 512;
+}
 
 /// Number of words that are known at the start. The last one is `queued`: the stack after it is
 /// undefined until `queued` is set.
