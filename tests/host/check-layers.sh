@@ -52,6 +52,8 @@ with rust/trackers/softirq.rs 's/^        on: u32 at/        on : u32 at/'
 refuses trackers 'rust/trackers/softirq.rs: this declaration cannot be read: on : u32 at 0:32' --check
 with rust/trackers/softirq.rs 's/"only those on this CPU";/\n            "only those on this CPU", fixed;/'
 refuses trackers '^+.*cpu  RO, 0-MAX|all; all by default' --check
+with rust/trackers/block.rs 's/requeues: U31 at 2:32/requeues: U31 at 2:33/'
+refuses trackers '^+.*requeues   u32; bits 33 to 63 of args\[2\]' --check
 with rust/record/kinds.rs 's/"u32" "%u" "(u16)";/"u16" "%u";/'
 refuses trackers 'include/trace/events/latency_tracker_declared.h does not match' --check
 with rust/trackers/softirq.rs 's/softirq_exit(vector: \[unsigned int\])/softirq_exit(vector: [int])/'
