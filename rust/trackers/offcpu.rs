@@ -83,21 +83,25 @@ tracker! {
     }
     keeps: [17];
     alert {
-        /// The kernel's priority.
+        /// The priority of the task, as in the kernel: below 100 real-time, 120 for nice 0.
         prio: i16 at 0:32,
-        /// The scheduling policy.
+        /// The scheduling policy: other, fifo, rr, batch, idle, deadline, ext.
         policy: Policy at 0:48,
         /// The CPU that the task was switched out of.
         from: u32 at 0,
-        /// Why the task was switched out.
+        /// Why the task was switched out, as in the event sched_switch: S, D, I, T, t, P, R, R+.
         state: State at 1,
-        /// The waker; none yet, if `queued` is 0.
+        /// The waker; 0 and empty if the task was not woken, or if the waker is not known (`early`
+        /// in stats).
         waker: Actor at 2,
-        /// The context of the waker's CPU.
+        /// The context of the waker's CPU: task, softirq, hardirq or nmi.
         context: Context at 2:44,
-        /// Time since the waking, in nanoseconds. In an event, the time of the waking.
+        /// Time since the waking, in nanoseconds; 0 if the task was not woken; equal to delay if it
+        /// was woken before the switch (`early` in stats).
+        // In an event, the time of the waking.
         queued: u64 at 5 if alert,
-        /// The waker's stack, if the waking was late.
+        /// The stack of the waker, like stack; missing unless the delay was above the threshold at
+        /// the waking.
         waker_stack: WakerStack at 6 if alert => show_waker_stack,
     }
     attach: Attached = attach,

@@ -54,6 +54,10 @@ with rust/trackers/softirq.rs 's/"only those on this CPU";/\n            "only t
 refuses trackers '^+.*cpu  RO, 0-MAX|all; all by default' --check
 with rust/trackers/block.rs 's/requeues: U31 at 2:32/requeues: U31 at 2:33/'
 refuses trackers '^+.*requeues   u32; bits 33 to 63 of args\[2\]' --check
+with tests/abi.txt 's/ prio= policy= target=/ prio= policy= aim= target=/'
+refuses trackers 'tests/abi.txt: the line of wakeup has aim, which is in no comment of a field' --check
+with tests/abi.txt 's/^  from=issue issue|insert (at creation only)/  from=issue issue|insert/'
+refuses trackers 'tests/abi.txt: block has no line:   from=issue issue|insert (at creation only)' --check
 with rust/record/kinds.rs 's/"u32" "%u" "(u16)";/"u16" "%u";/'
 refuses trackers 'include/trace/events/latency_tracker_declared.h does not match' --check
 with rust/trackers/softirq.rs 's/softirq_exit(vector: \[unsigned int\])/softirq_exit(vector: [int])/'
