@@ -31,7 +31,7 @@ tracker! {
     threshold: 100_000_000;
     tasks: true;
     counters {
-        /// Part of `gone`: sockets closed without having sent anything.
+        /// Of gone: closed without having sent anything.
         closed,
     }
     params {

@@ -53,7 +53,7 @@ tracker! {
     tasks: true;
     own: Deepest;
     counters {
-        /// Calls that the kernel could not trace.
+        /// Calls that fprobe could not follow.
         missed,
         /// Calls and returns in our own probes, or while our readers are woken; not tracked.
         own,

@@ -51,11 +51,13 @@ tracker! {
     key: 1;
     threshold: 10_000_000;
     counters {
-        /// Part of `ended`: one counter for each kind of end.
+        /// Of ended: copied to user space.
         copied,
+        /// Of ended: consumed.
         consumed,
+        /// Of ended: dropped.
         dropped,
-        /// Part of `gone`: packets that became part of another one.
+        /// Of gone: became part of another packet.
         merged,
     }
     params {

@@ -66,10 +66,11 @@ tracker! {
     stock: Probes::take_stock;
     own: Notes;
     counters {
-        /// Late events that are not reported because their delay exceeds `max`.
+        /// Delays that are not reported, since they are longer than max.
         over_max,
-        /// Late events of tasks that were woken before the switch-out; the waker is recorded in
-        /// early.rs, if at all.
+        /// Of the ends above the threshold and at most max: woken before the switch, so queued is
+        /// the delay; the alert has a waker if it is known.
+        // The waker is recorded in early.rs.
         early,
     }
     check: check;

@@ -69,9 +69,9 @@ tracker! {
         Some("calls in flight at the start, which can be found on x86-64 only")
     };
     counters {
-        /// Events that continued with another thread id.
+        /// Calls that continued under another thread id (execve of a thread).
         renamed,
-        /// Alerts with `reason=stack`.
+        /// Of alerts: with reason=stack.
         stacks,
     }
     params {

@@ -44,7 +44,7 @@ tracker! {
     threshold: 5_000_000;
     tasks: true;
     counters {
-        /// Wakings of tasks that had not gone to sleep; also in `gone`.
+        /// Of gone: the task was not asleep.
         awake,
     }
     params {}

@@ -61,9 +61,9 @@ tracker! {
     threshold: 10_000_000;
     own: Requeued;
     counters {
-        /// Work items that were started, but whose queueing was missed.
+        /// Items that started without a recorded queueing; not with part=running.
         unqueued,
-        /// Work items that were queued again while they waited.
+        /// Items that were queued again while they waited: the wait counts from the first time.
         requeued,
     }
     params {
