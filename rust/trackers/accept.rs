@@ -31,7 +31,7 @@ tracker! {
     threshold: 100_000_000;
     tasks: true;
     counters {
-        /// Part of `gone`: sockets closed without having sent anything.
+        /// Of gone: closed without having sent anything.
         closed,
     }
     params {
@@ -40,19 +40,19 @@ tracker! {
     keeps: [9];
     stored: socket family local_port remote_port local remote fd bytes;
     alert {
-        /// The socket.
+        /// 16 hexadecimal digits that stand for the socket, as %p prints its address.
         socket: Address at 0,
-        /// The family of its addresses, `AF_...`
+        /// The family of its addresses: ip, ipv6, unix or other.
         family: u16 at 5:32 = |it, _| family_name(it.family),
-        /// The local address, in network byte order.
+        /// The local address: ADDRESS:PORT, [ADDRESS]:PORT, or nothing.
         local: Ip at 1 = |it, _| it.address(it.local, it.local_port),
         local_port: u16 at 5:16 if traced,
-        /// The remote address.
+        /// The remote address, as local.
         remote: Ip at 3 = |it, _| it.address(it.remote, it.remote_port),
         remote_port: u16 at 5 if traced,
-        /// The file descriptor in the task that accepted the connection.
+        /// The file descriptor that accept(2) returned.
         fd: i32 at 6,
-        /// The number of bytes first sent; 0 with a timeout.
+        /// Number of bytes sent first; 0 with a timeout.
         bytes: u64 at 7 if alert,
     }
     attach: accept::Attachment<Probes> = accept::Attachment::new, accept::missing::<Probes>;

@@ -76,23 +76,27 @@ tracker! {
     }
     keeps: detail;
     alert {
-        /// The disk, by its number.
+        /// The whole disk, MAJOR:MINOR; 0:0 without a disk.
         dev: Device at 0:32,
         /// The name of the disk.
         disk: Name32 at 5 if alert,
-        /// The operation and its flags.
+        /// The operation and its flags, as in the events of block/.
         cmd_flags: Rwbs at 0 as op = |it, _| InQuotes(it.cmd_flags),
         /// The first sector, in units of 512 bytes.
         sector: u64 at 1,
-        /// The length in bytes.
+        /// The length in bytes when the request was issued; if it has not been, at its last step.
         bytes: u32 at 2,
-        /// Time with the scheduler, in nanoseconds; 0 if the request was not inserted. In an event,
-        /// the time of the insertion.
+        /// Time from the insertion to the issue, or to `time` if the request has not been issued,
+        /// in nanoseconds; 0 if it was not inserted.
+        // In an event, the time of the insertion.
         queue: u64 at 3 if alert,
-        /// Time with the driver so far. In an event, the time of the issue.
+        /// Time from the first issue to the completion, or to `time` if the request has not
+        /// completed, in nanoseconds; 0 if it was not issued.
+        // In an event, the time of the issue.
         device: u64 at 4 if alert,
+        /// The last step: created, inserted or issued.
         state if pending = |it, _| it.state(),
-        /// Number of times that the driver has returned the request.
+        /// Number of times that the driver has returned the request to be issued again.
         requeues: U31 at 2:32,
         /// Whether the driver has returned the request, which will be issued again.
         waiting: bool at 2:63 if kept,

@@ -378,9 +378,10 @@ pub(super) use parameters;
 ///   the tracker lays out. With `owner`, `Detail::of(key)` makes the fields; with `[N]`,
 ///   `Detail::of(key, data)`;
 /// - the fields of an alert, see [`record!`](crate::record::record), each with a comment that
-///   describes it; `stored` and `printed` give the order of the fields in the trace event and in
-///   its text, if it differs from the order in the alert line. Without `alert` there is no trace
-///   event, and `Detail` is declared elsewhere;
+///   describes it in the page of the ABI. If a function prints the field, the comment starts with
+///   the names in the line: `` `arg0`, `arg1`: ``. `stored` and `printed` give the order of the
+///   fields in the trace event and in its text, if it differs from the order in the alert line.
+///   Without `alert` there is no trace event, and `Detail` is declared elsewhere;
 /// - `attach`: the type that keeps the probes attached, its constructor, and the function that
 ///   returns the missing kernel feature, if any. Or `probes`: the header of the tracepoints, their
 ///   arguments with their C types, and the method of `Probes` to call, with its arguments, each a

@@ -53,9 +53,9 @@ tracker! {
         irq: u32 at 0,
         /// The CPU that the handler ran on.
         on: u16 at 0:32,
-        /// The name of the action, as in /proc/interrupts.
+        /// The name of the action, as in /proc/interrupts: at most 31 bytes.
         action: Name32 at 1,
-        /// The return value of the handler.
+        /// What the handler returned: none, handled, wake_thread, other; pending with a timeout.
         ret: u16 at 0:48 in RETURNS,
     }
     attach: Attachment<Probes> = |live| Attachment::new(live, irq::probes::<Probes, false>()),

@@ -44,7 +44,7 @@ use crate::{
     alert::record::actor::{Actor, Place},
     engine::{step::Next, Late},
     instance::{common, probed::Own as InstanceOwn, Values},
-    record::{self, How, Policy},
+    record::{self, fields, How, Policy},
     sys::{
         assumptions::{self, WAKING_LOCK},
         sched::{self, State, Switch},
@@ -66,10 +66,11 @@ tracker! {
     stock: Probes::take_stock;
     own: Notes;
     counters {
-        /// Late events that are not reported because their delay exceeds `max`.
+        /// Delays that are not reported, since they are longer than max.
         over_max,
-        /// Late events of tasks that were woken before the switch-out; the waker is recorded in
-        /// early.rs, if at all.
+        /// Of the ends above the threshold and at most max: woken before the switch, so queued is
+        /// the delay; the alert has a waker if it is known.
+        // The waker is recorded in early.rs.
         early,
     }
     check: check;
@@ -83,21 +84,25 @@ tracker! {
     }
     keeps: [17];
     alert {
-        /// The kernel's priority.
+        /// The priority of the task, as in the kernel: below 100 real-time, 120 for nice 0.
         prio: i16 at 0:32,
-        /// The scheduling policy.
+        /// The scheduling policy: other, fifo, rr, batch, idle, deadline, ext.
         policy: Policy at 0:48,
         /// The CPU that the task was switched out of.
         from: u32 at 0,
-        /// Why the task was switched out.
+        /// Why the task was switched out, as in the event sched_switch: S, D, I, T, t, P, R, R+.
         state: State at 1,
-        /// The waker; none yet, if `queued` is 0.
+        /// The waker; 0 and empty if the task was not woken, or if the waker is not known (`early`
+        /// in stats).
         waker: Actor at 2,
-        /// The context of the waker's CPU.
+        /// The context of the waker's CPU: task, softirq, hardirq or nmi.
         context: Context at 2:44,
-        /// Time since the waking, in nanoseconds. In an event, the time of the waking.
+        /// Time since the waking, in nanoseconds; 0 if the task was not woken; equal to delay if it
+        /// was woken before the switch (`early` in stats).
+        // In an event, the time of the waking.
         queued: u64 at 5 if alert,
-        /// The waker's stack, if the waking was late.
+        /// The stack of the waker, like stack; missing unless the delay was above the threshold at
+        /// the waking.
         waker_stack: WakerStack at 6 if alert => show_waker_stack,
     }
     attach: Attached = attach,
@@ -117,6 +122,10 @@ tracker! {
 }
 
 type WakerStack = [u64; COMPACT_WORDS];
+
+fields! {
+    WakerStack, 512;
+}
 
 /// Number of words that are known at the start. The last one is `queued`: the stack after it is
 /// undefined until `queued` is set.

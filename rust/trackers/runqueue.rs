@@ -43,9 +43,9 @@ tracker! {
     keeps: 7;
     stored: prio policy from preempted migrated by prev throttled;
     alert {
-        /// The kernel's priority.
+        /// The priority of the task, as in the kernel: below 100 real-time, 120 for nice 0.
         prio: i16 at 0:32,
-        /// The scheduling policy.
+        /// The scheduling policy: other, fifo, rr, batch, idle, deadline, ext.
         policy: Policy at 0:48,
         /// `R+` if the task was preempted in the kernel; `R` if it yielded, was throttled, or was
         /// preempted on its way to user space.
@@ -54,9 +54,9 @@ tracker! {
         from: u32 at 0,
         /// Whether the task was switched in on another CPU.
         migrated: bool at 4:44 if alert,
-        /// The task that ran next.
+        /// The task that ran next; 0, 0 and "idle" for none.
         by: Actor at 1,
-        /// The task that was switched out for it.
+        /// The task that was switched out for it; 0 for an idle task, and with a timeout.
         prev: Actor at 4 if alert,
         /// Whether it was throttled: the quota of its cgroup, or its runtime of SCHED_DEADLINE, was
         /// used up when it was switched out.

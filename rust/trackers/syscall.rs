@@ -69,9 +69,9 @@ tracker! {
         Some("calls in flight at the start, which can be found on x86-64 only")
     };
     counters {
-        /// Events that continued with another thread id.
+        /// Calls that continued under another thread id (execve of a thread).
         renamed,
-        /// Alerts with `reason=stack`.
+        /// Of alerts: with reason=stack.
         stacks,
     }
     params {
@@ -92,14 +92,17 @@ tracker! {
     stored: number abi returned arg ret;
     printed: number abi arg returned ret;
     alert {
-        /// The call: its name, its number and its ABI.
+        /// `call`, `number`, `abi`: the name of the call, `?` if it has none; its number; and whose
+        /// numbers are used: native, compat, or x32, which only x86 has.
         number: i32 at 0 => call::show_call,
         abi: u8 at 0:32 in ABIS if traced,
         /// Whether the call has returned.
         returned: bool at 0:48 if traced,
-        /// The first three arguments; arbitrary beyond those that the call takes.
+        /// `arg0`, `arg1`, `arg2`: the first three arguments, 0x and hexadecimal; arbitrary beyond
+        /// those that the call takes.
         arg: Registers at 1 => call::show_arguments,
-        /// The result, once the call has returned.
+        /// The result; missing if the call has not returned: in pending, with a timeout, and with
+        /// reason=stack.
         ret: i64 at 4 => call::show_result,
     }
     attach: Attachment<Probes> = syscall::attach,

@@ -44,27 +44,27 @@ tracker! {
     threshold: 5_000_000;
     tasks: true;
     counters {
-        /// Wakings of tasks that had not gone to sleep; also in `gone`.
+        /// Of gone: the task was not asleep.
         awake,
     }
     params {}
     keeps: 7;
     alert {
-        /// The kernel's priority.
+        /// The priority of the woken task, as in the kernel: below 100 real-time, 120 for nice 0.
         prio: i16 at 0:32,
-        /// The scheduling policy.
+        /// The scheduling policy: other, fifo, rr, batch, idle, deadline, ext.
         policy: Policy at 0:48,
-        /// The CPU that the task was woken to.
+        /// The CPU that the task ran on last, as in the event sched_waking.
         target: u32 at 0,
         /// Whether the task was switched in on another CPU.
         migrated: bool at 4:44 if alert,
-        /// The waker, or the task that the waking interrupt was on top of.
+        /// The waker, or the task that was interrupted by the interrupt that woke the task.
         waker: Actor at 1,
-        /// The context of the waker's CPU.
+        /// The context of the waker's CPU: task, softirq, hardirq or nmi.
         context: Context at 1:44,
-        /// Whether the task had not gone to sleep when it was woken.
+        /// Whether the task may not have been asleep at all.
         awake: bool at 1:46 if pending,
-        /// The task that was switched out for it.
+        /// The task that was switched out for it; 0 for an idle task, and with a timeout.
         prev: Actor at 4 if alert,
     }
     attach: Attachment<Probes> = |live| Attachment::new(live, sched::probes::<Probes, false>()),

@@ -61,9 +61,9 @@ tracker! {
     threshold: 10_000_000;
     own: Requeued;
     counters {
-        /// Work items that were started, but whose queueing was missed.
+        /// Items that started without a recorded queueing; not with part=running.
         unqueued,
-        /// Work items that were queued again while they waited.
+        /// Items that were queued again while they waited: the wait counts from the first time.
         requeued,
     }
     params {
@@ -72,25 +72,28 @@ tracker! {
     }
     keeps: detail;
     alert {
-        /// The work.
+        /// 16 hexadecimal digits that stand for the work item, as %p prints its address.
         work: Address at 0,
-        /// Its function.
+        /// Its function, and the module that contains it.
         func: Func at 1,
-        /// The name of its workqueue.
+        /// The name of its workqueue; empty if the kernel has no BTF, or with part=running.
         workqueue: Name32 at 2,
-        /// Whether the work runs.
+        /// running; waiting if it was not started; in pending also cancelled, if it no longer waits
+        /// although no start was seen.
         running_now: bool at 6:63 in STATES as state = |it, how| it.state(how),
-        /// The CPU where the work was started.
+        /// The CPU on which it was started.
         worker_cpu: u32 at 6,
-        /// The task that queued the work; none for an interrupt.
+        /// The task that queued it; 0 and empty unless context is task.
         by: Actor at 9,
-        /// The context of the CPU that queued the work.
+        /// How it was queued, the context of the CPU: task, softirq, hardirq or nmi.
         context: Context at 6:32,
         /// The mark of that task's start, kept only in an event.
         note: U20 at 9:44 if kept,
-        /// Time in the queue, in nanoseconds. In an event, the time of the queueing, 0 if not seen.
+        /// How long it waited, in nanoseconds.
+        // In an event, the time of the queueing, 0 if not seen.
         queued: u64 at 7 if alert,
-        /// Time running so far. In an event, the time of the start, 0 if the work has not started.
+        /// How long it has been running, in nanoseconds; 0 if it was not started.
+        // In an event, the time of the start, 0 if the work has not started.
         running: u64 at 8 if alert,
     }
     attach: workqueue::Attachment<Probes> = |live: Arc<Probes>| {
