@@ -105,7 +105,8 @@ impl Probes {
     /// 2). The thread continues the chain of the softirq.
     #[inline(never)]
     fn softirq_thread_woken(&self, guard: &Guard, wakee: TaskRef<'_>) {
-        if wakee.is_awake() {
+        // A thread that waits for a lock has run since its waking.
+        if wakee.is_awake() || Sleep::of_sleeper(&wakee).is_lock_wait() {
             return;
         }
         let (on_cpu, task, subject) = (self.own.cpu(guard), wakee.address(), subject(&wakee));

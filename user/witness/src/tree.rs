@@ -581,6 +581,12 @@ mod tests {
             waking:9@1+1000 switch:9(x)/120@1+67000";
         let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
+        // The release of a lock for which it has waited is not its wakeup.
+        let out = out.replace("prev_state=R+", "prev_state=D");
+        let release = lines[4].replace(" 13 8 ", " 18 8 ");
+        lines[6] = &out;
+        lines.insert(7, &release);
+        assert_eq!(faults(&lines, &told), [""; 0]);
     }
 
     #[test]

@@ -299,6 +299,15 @@ fn the_longest_wait_of_a_chain_has_them() {
 }
 
 #[test]
+fn a_rival_with_an_empty_name_does_not_get_that_of_another() {
+    let mut chain = chain_of(1);
+    let mut rivals = most([900, 600, 500]);
+    rivals.named[0] = rival(Sort::Task, 7, "", 900);
+    waited(&mut chain, 2000, rivals);
+    assert_eq!(rivals_of(&chain), [rivals]);
+}
+
+#[test]
 fn as_many_are_named_as_there_is_room_for_besides_all_steps() {
     let three = most([900, 600, 500]);
     // With the wait, a chain has three more places than these steps.

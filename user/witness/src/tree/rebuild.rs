@@ -475,11 +475,14 @@ impl Rebuild {
             .or_else(|| comm.strip_prefix("ktimers/"));
         if let Some(cpu) = of_softirqs {
             if cpu.parse() == Ok(line.cpu) && !matches!(is, Is::Running(_) | Is::Queued) {
-                let thread = Thread {
-                    woken: Some(woken),
-                    switched: None,
-                };
-                self.cpu(line).threads.insert(tid, thread);
+                // In the state `D` it waits for a lock, and has run since its waking.
+                if is != Is::Waiting {
+                    let thread = Thread {
+                        woken: Some(woken),
+                        switched: None,
+                    };
+                    self.cpu(line).threads.insert(tid, thread);
+                }
                 self.task(tid).is = Is::Queued;
             }
             return Ok(());
