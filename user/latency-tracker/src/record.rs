@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lt_common::Outcome;
-use lt_common::capture::{Captures, Partial, Record, Taken};
+use lt_common::capture::{Captures, Partial, Record, Taken, size_of};
 use lt_common::group::{self, Change, Followed, Groups};
 use lt_common::out::{self, bytes, note};
 use lt_common::wait::{Signals, Wake};
@@ -215,8 +215,8 @@ enum Kept {
     Capture(PathBuf),
     /// Alerts without a trace: in a capture, or only on standard error. The failure has been reported.
     Alerts(Option<PathBuf>),
-    /// Nothing: the disk budget has no room.
-    Nothing,
+    /// Nothing: the disk budget has no room; if `is_for_now`, until other recorders have saved their captures.
+    Nothing { is_for_now: bool },
 }
 
 impl Recorder<'_> {
@@ -308,7 +308,7 @@ impl Recorder<'_> {
         let path = match &kept {
             Ok(Kept::Capture(path)) => Some(path),
             Ok(Kept::Alerts(path)) => path.as_ref(),
-            Ok(Kept::Nothing) | Err(_) => None,
+            Ok(Kept::Nothing { .. }) | Err(_) => None,
         };
         self.service
             .alerts(&woken.alerts, path.map(PathBuf::as_path));
@@ -332,7 +332,11 @@ impl Recorder<'_> {
                 }
                 self.say_state(history)?;
             }
-            Kept::Nothing => {
+            Kept::Nothing { is_for_now: true } => {
+                history.refused(Instant::now());
+                self.say_skipped(woken, Skip::Others)?;
+            }
+            Kept::Nothing { is_for_now: false } => {
                 history.skipped += 1;
                 self.say_skipped(woken, Skip::Budget)?;
                 let hint = match self.args.rotate {
@@ -450,10 +454,13 @@ impl Recorder<'_> {
         if let Some(failure) = &failure {
             note(&format!("no trace: {failure}"));
         }
+        let mut is_for_now = false;
         let saved = partial.and_then(|mut partial| {
             let alone = self.captures.alone()?;
             let number = self.captures.number(&mut partial)?;
             if !self.make_room()? {
+                // All captures that are complete may be removed, so others are in the way.
+                is_for_now = self.args.rotate && size_of(&partial.path) <= self.args.disk_budget.0;
                 return Ok(None);
             }
             drop(alone);
@@ -479,7 +486,7 @@ impl Recorder<'_> {
         });
         let (partial, number) = match saved {
             Ok(Some(saved)) => saved,
-            Ok(None) => return Ok(Kept::Nothing),
+            Ok(None) => return Ok(Kept::Nothing { is_for_now }),
             Err(error) => {
                 self.print_alerts(woken, &error);
                 return Ok(Kept::Alerts(None));

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! A capture is written under another name and renamed once it is complete, so a numbered directory is never a partial
-//! capture. Several recorders may share the output directory: under a lock (`DIR/.lock`), a capture takes a number,
-//! which becomes part of the name of its partial directory, and old captures are removed.
+//! capture. A capture is renamed again before it is removed. Several recorders may share the output directory: under a
+//! lock (`DIR/.lock`), a capture takes a number, which becomes part of the name of its partial directory, and old
+//! captures are removed.
 //!
 //! A trace names every process of the machine, so captures are accessible to their owner only (0700, 0600), and no other
 //! user can redirect them (see private.rs).
@@ -213,12 +214,12 @@ impl Captures {
         if least > budget {
             return Ok(false);
         }
-        for (_, path) in self.complete()? {
+        for (number, path) in self.complete()? {
             if all <= budget {
                 break;
             }
             let freed = size_of(&path);
-            fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
+            self.remove(number, &path)?;
             all = all.saturating_sub(freed);
             removed(&path);
         }
@@ -231,8 +232,8 @@ impl Captures {
         let all = self.complete()?;
         let excess = all.len().saturating_sub(keep);
         let mut removed = Vec::new();
-        for (_, path) in all.into_iter().take(excess) {
-            fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
+        for (number, path) in all.into_iter().take(excess) {
+            self.remove(number, &path)?;
             removed.push(path);
         }
         Ok(removed)
@@ -248,7 +249,7 @@ impl Captures {
     fn remove_older_at(&self, age: Duration, now: &Taken) -> Result<Vec<PathBuf>> {
         let today = UNIX_EPOCH + Duration::from_secs(now.taken);
         let mut removed = Vec::new();
-        for (_, path) in self.complete()? {
+        for (number, path) in self.complete()? {
             let meta = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
             // A modification time in the future comes from a wrong clock, and gives no age: without a known time since
             // boot, the capture is kept.
@@ -262,11 +263,20 @@ impl Captures {
                     .with_context(|| path.display().to_string())?;
             }
             if by_uptime.or(by_date).is_some_and(|old| old > age) {
-                fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
+                self.remove(number, &path)?;
                 removed.push(path);
             }
         }
         Ok(removed)
+    }
+
+    /// Removes a complete capture, which loses its number first. If the removal is interrupted, a later recorder removes
+    /// what is left, as of an unfinished capture: without its alert.json, it would count for no limit.
+    fn remove(&self, number: u64, path: &Path) -> Result<()> {
+        let pid = std::process::id();
+        let rest = self.directory.join(format!("{PARTIAL}{pid}-{number:04}"));
+        let removed = fs::rename(path, &rest).and_then(|()| fs::remove_dir_all(&rest));
+        removed.with_context(|| path.display().to_string())
     }
 }
 
@@ -438,6 +448,27 @@ mod tests {
             captures.keep(partial, number).unwrap();
         }
         assert_eq!(captures.complete().unwrap().len(), 1);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_capture_that_has_its_number_is_whole() {
+        let dir = scratch("whole");
+        let captures = Captures::open(&dir.join("captures")).unwrap();
+        let partial = captures.partial().unwrap();
+        partial.write("alert.json", "12345").unwrap();
+        let kept = captures.keep(partial, 1).unwrap();
+        // The capture cannot lose its number, so nothing of it is removed.
+        let name = format!("{PARTIAL}{}-0001", std::process::id());
+        let rest = captures.path().join(name);
+        fs::create_dir(&rest).unwrap();
+        fs::write(rest.join("other"), "").unwrap();
+        assert!(captures.make_room(0, true, |_| ()).is_err());
+        assert!(kept.join("alert.json").exists());
+        fs::remove_dir_all(rest).unwrap();
+        assert!(captures.make_room(0, true, |_| ()).unwrap());
+        // Only the lock is left.
+        assert_eq!(fs::read_dir(captures.path()).unwrap().count(), 1);
         fs::remove_dir_all(&dir).unwrap();
     }
 

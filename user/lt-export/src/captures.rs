@@ -144,8 +144,12 @@ impl Saved {
 /// capture is.
 fn from_index(path: &Path) -> io::Result<Exemplars> {
     let text = match fs::read_to_string(path) {
+        Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        text => text?,
+        Err(error) => {
+            let about = format!("{}: {error}", path.display());
+            return Err(io::Error::new(error.kind(), about));
+        }
     };
     let mut exemplars = Exemplars::new();
     for line in text.lines() {
@@ -246,6 +250,9 @@ mod tests {
         // Captures that can be read are exact.
         assert_eq!(of(&private).unwrap(), 0);
         assert!(of(&index).is_err(), "a file is no directory of captures");
+        // The note of `export` begins with the directory, so the error names the index.
+        let error = from_index(&private).unwrap_err().to_string();
+        assert!(error.starts_with(private.to_str().unwrap()), "{error}");
         fs::set_permissions(&private, fs::Permissions::from_mode(0o000)).unwrap();
         // Modes do not restrict root.
         let may_read = fs::read_dir(&private).is_ok();

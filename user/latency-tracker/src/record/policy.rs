@@ -27,6 +27,8 @@ pub(crate) enum Skip {
     PerDay,
     /// The disk budget is used up.
     Budget,
+    /// The disk budget is used up by captures that other recorders are saving.
+    Others,
 }
 
 impl fmt::Display for Skip {
@@ -35,6 +37,7 @@ impl fmt::Display for Skip {
             Skip::Cooldown => "cooldown",
             Skip::PerDay => "max-per-day",
             Skip::Budget => "disk budget",
+            Skip::Others => "disk budget, used by captures that other recorders are saving",
         })
     }
 }
@@ -97,6 +100,12 @@ impl History {
         self.failed += 1;
     }
 
+    /// Counts a capture for which there was no room at `now`. The cooldown applies: there may be none for a while.
+    pub(crate) fn refused(&mut self, now: Instant) {
+        self.last = Some(now);
+        self.skipped += 1;
+    }
+
     /// Whether the run has reached its number of captures.
     pub(crate) fn complete(&self, policy: &Policy) -> bool {
         policy.max_captures.is_some_and(|max| self.taken >= max)
@@ -137,13 +146,15 @@ mod tests {
             max_captures: Some(1),
         };
         let start = Instant::now();
-        let mut history = History::default();
-        history.failed(start);
-        let soon = start + Duration::from_secs(9);
-        assert_eq!(history.decide(&policy, soon), Err(Skip::Cooldown));
-        let later = start + Duration::from_secs(10);
-        assert_eq!(history.decide(&policy, later), Ok(()));
-        assert!(!history.complete(&policy));
+        for fail in [History::failed, History::refused] {
+            let mut history = History::default();
+            fail(&mut history, start);
+            let soon = start + Duration::from_secs(9);
+            assert_eq!(history.decide(&policy, soon), Err(Skip::Cooldown));
+            let later = start + Duration::from_secs(10);
+            assert_eq!(history.decide(&policy, later), Ok(()));
+            assert!(!history.complete(&policy));
+        }
     }
 
     #[test]

@@ -96,7 +96,11 @@ pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         note(&format!("{error:#}"));
         note(&room(traces.path()));
     }
-    lttng::sign_trace(&trace)?;
+    // On a full disk, the trace is kept as it is.
+    if let Err(error) = lttng::sign_trace(&trace) {
+        note(&format!("not prepared for Trace Compass: {error:#}"));
+        note(&room(traces.path()));
+    }
     let alone = traces.alone()?;
     let number = traces.number(&mut partial)?;
     drop(alone);
