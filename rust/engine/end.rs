@@ -7,7 +7,6 @@ use super::{Engine, Late, Open, Why, Won};
 use crate::{
     engine::{
         event::{Event, Life},
-        labels::Row,
         platform::Platform,
         rcu_ht::{Candidate, Hits},
         stats::Counter,
@@ -194,44 +193,39 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         let late = move |report: &Late<K, D>| late(report);
         // A negative delay is a very large one here. Relaxed: a threshold that changes now
         // applies from about now.
-        let is_late = || delay > self.threshold.load(Relaxed);
-        let row = if won.life.is_odd() {
-            if won.life.has_timed_out() || won.life.was_found() || is_late() {
+        if delay > self.threshold.load(Relaxed) {
+            return self.finish_oddly(guard, hash, won.found, won.life, delay, late);
+        }
+        let stats = self.stats.here::<P>(guard);
+        if won.life.is_odd() {
+            if won.life.has_timed_out() || won.life.was_found() {
                 return self.finish_oddly(guard, hash, won.found, won.life, delay, late);
             }
-            self.row(guard, event)
+            stats.count(Counter::ENDED);
+            // The look at the home is in line: a call would double its cost.
+            let labels = self.stats.labels();
+            match labels.and_then(|labels| labels.row_at_home(event)) {
+                Some(row) => row.record::<P>(guard, delay),
+                None => self.record_labelled(guard, event, delay),
+            }
         } else {
-            if is_late() {
-                return self.finish_oddly(guard, hash, won.found, won.life, delay, late);
-            }
-            None
-        };
-        // Nothing is done between the branches above and this one, so that the compiler merges
-        // them: an end without labels does not test for a row.
-        match row {
-            Some(row) => {
-                self.stats.here::<P>(guard).count(Counter::ENDED);
-                row.record::<P>(guard, delay);
-            }
-            None => {
-                let stats = self.stats.here::<P>(guard);
-                stats.count(Counter::ENDED);
-                stats.record(delay);
-            }
+            stats.count(Counter::ENDED);
+            stats.record(delay);
         }
         self.release(guard, hash, won, event);
         // The event had not timed out.
         Ended::Over
     }
 
-    /// Returns the row of an event that the caller owns; `None` if it has none.
-    ///
-    /// In line as far as the home: a call would cost as much as the row.
-    #[inline(always)]
-    fn row(&self, guard: &P::Guard, event: &Event<K, D>) -> Option<&Row> {
-        let labels = self.stats.labels()?;
-        let row = labels.row_at_home(event);
-        row.or_else(|| labels.row::<P, K, D>(guard, event))
+    /// Adds a delay to the row of an event that the caller owns, or to `other`.
+    #[cold]
+    #[inline(never)]
+    fn record_labelled(&self, guard: &P::Guard, event: &Event<K, D>, delay: u64) {
+        let labels = self.stats.labels();
+        match labels.and_then(|labels| labels.row::<P, K, D>(guard, event)) {
+            Some(row) => row.record::<P>(guard, delay),
+            None => self.stats.here::<P>(guard).record(delay),
+        }
     }
 
     /// Handles the end of an event that took too long, had timed out, was found in flight, or has a
@@ -272,10 +266,9 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         let is_counted = (delay as i64) >= 0 && !life.was_found();
         if is_counted {
             // The label is the event's, so it is read before the release.
-            let labels = self.stats.labels();
-            match labels.and_then(|labels| labels.row::<P, K, D>(guard, event)) {
-                Some(row) => row.record::<P>(guard, delay),
+            match self.stats.labels() {
                 None => stats.record(delay),
+                Some(_) => self.record_labelled(guard, event, delay),
             }
         }
         self.release(guard, hash, self.won(found, life), event);

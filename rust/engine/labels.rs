@@ -323,8 +323,7 @@ impl Labels {
     }
 
     /// Returns the row of an ending event that the caller owns; `None` for `other`.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn row<P: Platform, const K: usize, const D: usize>(
         &self,
         guard: &P::Guard,
@@ -335,7 +334,7 @@ impl Labels {
             Source::Cpu => self.find(&[P::cpu(guard) as u64]),
             Source::Cgroup(place) => self.find(&[P::cgroup_of(place.first(word) as u32)]),
             Source::Stack(place) => self.find_stack_of::<P>(place.first(word) as u32),
-            // Not `find`: for most labels, `row_at_home` has looked at the home before.
+            // Not `find`: unless the end is late, `row_at_home` has looked at the home before.
             Source::Event(place) => self.search(&place.label(word), &[]),
         }
     }
@@ -387,11 +386,9 @@ impl Labels {
         // Acquire: pairs with the release of `claim`. If there is a row, the words below are those
         // of its label. (A word that is not written yet could make them equal to another label.)
         let state = slot.state.load(Acquire);
-        if !slot.has(label) {
-            return None;
-        }
-        // Without a row, the number is beyond the rows.
-        self.rows.get((state & ROW).wrapping_sub(1) as usize)
+        // `None` if there is no row: the number is then beyond the rows.
+        let row = self.rows.get((state & ROW).wrapping_sub(1) as usize)?;
+        slot.has(label).then_some(row)
     }
 
     /// Returns the row of a label, claiming one if the label is new; `None` for `other`. If the
