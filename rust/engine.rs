@@ -34,7 +34,7 @@
 //!     |               nothing: unmatched   |           |         |          table.remove, pool.put
 //!     |                                    |           |         +-- late, odd: finish_oddly
 //!     |                                    |           |         |     --> release --> late()
-//!     |                                    |           |         +-- by label: finish_labelled
+//!     |                                    |           |         +-- by label: row_at_home
 //!     |                                    |           +-- Event::claim: one winner
 //!     |                                    +-- not at home: event_out_beyond
 //!     +-- event_out_held, event_out_all: other kinds of end; end.rs, held.rs

@@ -156,12 +156,6 @@ impl Life {
         self.0 & (TIMED_OUT | FOUND | LABELLED) != 0
     }
 
-    /// Whether the delay is an ordinary one, counted by label.
-    #[inline(always)]
-    pub(crate) fn is_plainly_labelled(self) -> bool {
-        self.0 & (TIMED_OUT | FOUND | LABELLED) == LABELLED
-    }
-
     /// Whether a report of the timeout was running or about to start when the state was read.
     #[inline(always)]
     pub(crate) fn is_reported_now(self) -> bool {
@@ -621,8 +615,11 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// is no such word. For the owner.
     #[inline(always)]
     pub(crate) fn kept(&self, at: usize) -> u64 {
-        let (key, data) = (self.key.get(at), self.data.get(at.wrapping_sub(K)));
-        key.or(data).map_or(0, |word| word.load(Relaxed))
+        // The data first, since most labels are there.
+        match self.data.get(at.wrapping_sub(K)) {
+            Some(word) => word.load(Relaxed),
+            None => self.key.get(at).map_or(0, |word| word.load(Relaxed)),
+        }
     }
 
     /// Copies key and data. For the owner.
