@@ -37,6 +37,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use lt_common::Outcome;
 use lt_common::capture::{Captures, Partial, Record, Taken};
+use lt_common::clock;
 use lt_common::group::{self, Change, Followed, Groups};
 use lt_common::out::{self, bytes, note};
 use lt_common::wait::{Signals, Wake};
@@ -298,7 +299,7 @@ impl Recorder<'_> {
         history: &mut History,
         machine: &mut Machine<'_>,
     ) -> Result<bool> {
-        if let Err(skip) = history.decide(&self.args.policy(), woken_at) {
+        if let Err(skip) = history.decide(&self.args.policy(), clock::since_boot()) {
             history.skipped += 1;
             self.service.alerts(&woken.alerts, None);
             self.say_skipped(woken, skip)?;
@@ -317,7 +318,7 @@ impl Recorder<'_> {
         let _ = std::thread::scope(|scope| scope.spawn(|| machine.evidence.rearm()).join());
         match kept {
             Kept::Capture(path) => {
-                history.captured(Instant::now());
+                history.captured(clock::since_boot());
                 // Checked here, because the snapshot of a stopped recorder does not fail.
                 self.look(machine);
                 self.forget_old();
@@ -325,7 +326,7 @@ impl Recorder<'_> {
                 self.say_state(history)?;
             }
             Kept::Alerts(path) => {
-                history.failed(Instant::now());
+                history.failed(clock::since_boot());
                 self.forget_old();
                 if let Some(path) = path {
                     self.list(&path, machine);
