@@ -98,6 +98,11 @@ impl Flight {
             .send(name, url)
     }
 
+    /// Dates the events in later snapshots by the present time of day.
+    pub(crate) fn set_date(&self) -> Result<()> {
+        self.session.as_ref().map_or(Ok(()), Session::set_date)
+    }
+
     /// The name of the session.
     pub(crate) fn name(&self) -> &str {
         &self.name
