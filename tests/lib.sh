@@ -120,6 +120,18 @@ in_time() { [ "${PATIENCE:-1}" -eq 1 ]; }
 # online CPU 0|1: take a CPU offline or back online. The kernel may be busy with the last change (EBUSY).
 online() { wait_until 20 sh -c "echo $2 >/sys/devices/system/cpu/cpu$1/online"; }
 
+# shift_date DAYS: set the time of day forward, or back by -DAYS.
+shift_date() { date -s "@$(($(date +%s) + $1 * 86400))" >/dev/null; }
+
+# suspend_for SECONDS: suspend the machine as far as the last step before the firmware, which would not wake it. The
+# kernel waits there, with its clock stopped, and resumes.
+suspend_for() {
+	echo "$1" >/sys/module/suspend/parameters/pm_test_delay
+	echo core >/sys/power/pm_test
+	echo mem >/sys/power/state
+	echo none >/sys/power/pm_test
+}
+
 # stat_is INSTANCE KEY TEST VALUE: compare one counter, for wait_until.
 stat_is() { test "$(stat "$1" "$2")" "$3" "$4"; }
 

@@ -58,22 +58,18 @@ exec 3<$LT/w/alerts 4<$LT/timers/alerts
 
 echo "== the time of day is set"
 sleeps /tmp/forth
-date -s @$(($(date +%s) + 86400)) >/dev/null
+shift_date 1
 sleep 1
-date -s @$(($(date +%s) - 2 * 86400)) >/dev/null
+shift_date -2
 wait $sleeper
 sleeps /tmp/until until
 sleep 3
-date -s @$(($(date +%s) + 86400)) >/dev/null
+shift_date 1
 wait $sleeper
 
 echo "== suspend"
 sleeps /tmp/suspended
-# A full suspend without the firmware, which would not wake this machine: the kernel waits and
-# resumes.
-echo 1 >/sys/module/suspend/parameters/pm_test_delay
-echo core >/sys/power/pm_test
-echo mem >/sys/power/state
+suspend_for 1
 wait $sleeper
 
 control 'w syscall enabled=0'

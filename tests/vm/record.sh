@@ -7,9 +7,11 @@
 # thread's cgroups, with their counters before and after the delay, and the addresses of the
 # functions in its trace. Ctrl-C ends the run, also after an alert, and leaves no session, instance
 # or daemon behind. Captures that are too old or too many are removed, and nothing else in their
-# directory; `captures` lists and shows them. --events-for records all that an analysis reads,
-# without an instance, prints its cost before, and keeps it if the session ends early.
-# scripts/lttng-snapshot saves a snapshot at an alert, too.
+# directory; `captures` lists and shows them. If the time of day is set, or the machine suspended, no
+# capture is removed too early, no alert is missed, and later traces have the new time of day; the
+# firmware, which cannot wake this machine, is left out (/sys/power/pm_test). --events-for records
+# all that an analysis reads, without an instance, prints its cost before, and keeps it if the session
+# ends early. scripts/lttng-snapshot saves a snapshot at an alert, too.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -36,7 +38,7 @@ load_module
 null_disk slow 200000000
 mkdir -m 700 /tmp/captures /tmp/captures/0000
 echo '{}' >/tmp/captures/0000/alert.json
-touch -d '2000-01-01' /tmp/captures/0000
+touch -d '2 days ago' /tmp/captures/0000
 latency-tracker record --cooldown 0s --keep-for 1d -o /tmp/captures slow block threshold=50ms dev=slow >/tmp/record.log 2>&1 &
 recorder=$!
 wait_until 180 armed
@@ -63,7 +65,7 @@ for capture in 0001 0002; do
 done
 
 # The oldest capture is gone, and the others are listed and shown.
-[ ! -e /tmp/captures/0000 ] || fail "a capture of 2000 is still there"
+[ ! -e /tmp/captures/0000 ] || fail "a capture that is two days old is still there"
 latency-tracker captures -o /tmp/captures >/tmp/list
 cat /tmp/list
 grep -E '^ *0002  20[0-9-]+T[0-9:]+Z .* slow +1 +[0-9.]+ms  .' /tmp/list || fail "the list of captures"
@@ -168,14 +170,50 @@ grep '^latency-tracker: removed 1 capture, to keep the newest 1$' /tmp/record.lo
 control -kept
 
 control 'shared block threshold=50ms dev=slow wakeup_interval=0'
-start /tmp/shared --post-trigger 1s shared
+start /tmp/shared --post-trigger 1s --keep-for 1d shared
 (while cat $LT/shared/wakeup; do :; done) >/tmp/loop &
 loop=$!
 reads slow 6 0
 wait_until 30 sh -c 'cat /tmp/shared/*/alert.json | grep -q "\"seq\": 6,"'
+
+# While the time of day is ten days ahead, no capture is too old: neither one of this boot, nor one of an earlier boot,
+# whose age is known only by its date.
+mkdir -m 700 /tmp/shared/1000
+echo '{}' >/tmp/shared/1000/alert.json
+capture() { # NUMBER, which is also the block to read
+	reads slow 1 "$1"
+	wait_until 60 test -s "/tmp/shared/100$1/alert.json"
+}
+shift_date 10
+capture 1
+suspend_for 2
+capture 2
+capture 3
+babeltrace2 --clock-seconds /tmp/shared/1003/trace | grep 'block_rq_complete: .* sector = 24,' >/tmp/trace
+python3 - <<-'END' || fail "the trace has another time of day"
+	import json, re, time
+	with open("/tmp/shared/1003/alert.json", encoding="utf-8") as file:
+	    record = json.load(file)
+	with open("/tmp/trace", encoding="utf-8") as lines:
+	    ended = float(re.match(r"\[([0-9.]+)\]", lines.readlines()[-1])[1])
+	(alert,) = record["alerts"]
+	now = ended + time.monotonic() - alert["time"] / 1e9
+	print(f"by the trace {now}, by the clock {time.time()}")
+	assert abs(now - time.time()) < 0.5
+	assert 0 <= time.time() - record["taken"] < 3600, record["taken"]
+END
+shift_date -10
+capture 4
 stop
-assert_eq "$(seqs /tmp/shared/*/alert.json | tr '\n' ' ')" "1 2 3 4 5 6 " "alerts in captures"
+assert_eq "$(seqs /tmp/shared/*/alert.json | tr '\n' ' ')" "1 2 3 4 5 6 7 8 9 10 " "alerts in captures"
 grep 'missed: alerts 0 ' /tmp/record.log || fail "the summary"
+for how in forward back; do
+	grep "^latency-tracker: the time of day was set $how by " /tmp/record.log || fail "not reported: set $how"
+done
+! grep 'former time of day' /tmp/record.log || fail "LTTng did not measure its clock again"
+[ -e /tmp/shared/1000 ] || fail "a capture of an earlier boot was removed while the time of day was wrong"
+find /tmp/shared -mindepth 1 -maxdepth 1 -name '[0-9]*' \( -newermt '1 hour' -o ! -newermt '1 hour ago' \) >/tmp/wrong
+[ ! -s /tmp/wrong ] || fail "captures with a wrong date: $(xargs ls -ld </tmp/wrong)"
 
 # On a full disk, the run continues, the alert is saved without a trace, and the disk is named.
 mkdir /tmp/small
@@ -186,7 +224,7 @@ wait_until 30 grep 'without a trace 1 ' /tmp/record.log
 stop
 assert_eq $status 2 "the exit status on a full disk"
 grep 'full (mounted on /tmp/small) has .* free of 60 KiB' /tmp/record.log || fail "the disk is not named"
-grep '"seq": 7,' /tmp/small/captures/0001/alert.json || fail "the alert is not kept"
+grep '"seq": 11,' /tmp/small/captures/0001/alert.json || fail "the alert is not kept"
 latency-tracker captures -o /tmp/small/captures | grep -E '^ *0001 .*no trace$' || fail "it has a trace"
 umount /tmp/small
 
@@ -199,7 +237,7 @@ wait_until 180 grep 'both were started again$' /tmp/record.log
 reads slow 1 0
 wait_until 180 test -s /tmp/killed/0002/alert.json
 stop
-grep '"seq": 8,' /tmp/killed/0001/alert.json || fail "the alert is not kept"
+grep '"seq": 12,' /tmp/killed/0001/alert.json || fail "the alert is not kept"
 babeltrace2 /tmp/killed/0002/trace | grep -q block_rq_complete || fail "no trace after the restart"
 head -c 12 /tmp/killed/0002/trace/kernel/metadata | grep '/\* CTF 1.8' || fail "not CTF 1.8"
 wait_until 20 sh -c '! pgrep lttng'

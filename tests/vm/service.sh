@@ -9,7 +9,7 @@
 # recorder.
 # The recorder of an instance reports that it is ready, makes a capture, and writes the alert with
 # its fields, but no explanation, to the journal. If it hangs, the watchdog kills and restarts it,
-# and no session is left behind. It is also restarted if its session daemon was killed, and with the
+# and no session is left behind; a suspend, or a time of day that is set, is no hang. It is also restarted if its session daemon was killed, and with the
 # unit of the instances.
 # Only members of the group latency-tracker can read the alerts. `systemctl stop` leaves nothing
 # behind, also while a recorder destroys its session. The exporter, which has no privileges, shows
@@ -254,7 +254,9 @@ echo "== a recorder that hangs"
 printf '[Service]\nRestartSec=1s\nWatchdogSec=20s\n' >/etc/systemd/system/latency-tracker-record@.service.d/test.conf
 systemctl daemon-reload
 systemctl restart $RECORDER
-for _ in 1 2; do
+suspend_for 1
+for days in 1 -1; do
+	shift_date $days
 	wait_until 60 differs WatchdogTimestampMonotonic "$(property WatchdogTimestampMonotonic)"
 done
 assert_eq "$(property NRestarts)" 0 "restarts of one that does not hang"

@@ -11,6 +11,8 @@
 //!
 //! The instance is created first, because the kernel then validates its parameters: after a typo, nothing is started.
 //! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new one.
+//! The times of `--cooldown` and `--max-per-day` include suspends. If the time of day is set, dates are corrected (see
+//! [`dates`]).
 //! A capture in the default directory is also listed for `export`, which may not read it (see [`index`]).
 //!
 //! A failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
@@ -19,6 +21,7 @@
 //! leaves a note for the next run (see [`leftovers`]).
 
 mod args;
+mod dates;
 mod estimate;
 pub(crate) mod evidence;
 pub(crate) mod flight;
@@ -37,6 +40,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use lt_common::Outcome;
 use lt_common::capture::{Captures, Partial, Record, Taken, size_of};
+use lt_common::clock;
 use lt_common::group::{self, Change, Followed, Groups};
 use lt_common::out::{self, bytes, note};
 use lt_common::wait::{Signals, Wake};
@@ -44,6 +48,7 @@ use lt_proc::evidence::Evidence;
 use lt_proc::{Nanos, ProcRoot};
 
 pub(crate) use self::args::RecordArgs;
+use self::dates::{Dates, Jump};
 use self::estimate::Estimate;
 use self::evidence::Collector;
 use self::flight::Flight;
@@ -87,6 +92,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let mut left = Note::new();
     let mut armed = Armed::prepare(root, args, &mut left)?;
     note("setting up the flight recorder and measuring for a second");
+    let dates = Dates::start();
     let flight = Flight::start(args.plan(&tracker), captures.path(), &mut left)?;
     let begun = Instant::now();
     if !signals.sleep(SAMPLE)? {
@@ -135,6 +141,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         flight,
         evidence,
         index: is_default.then(|| Index::new(alerts)),
+        dates,
         left: &mut left,
         failure: String::new(),
     };
@@ -204,6 +211,7 @@ struct Machine<'a> {
     evidence: Collector,
     /// `None` if the captures go to another directory than the default one.
     index: Option<Index>,
+    dates: Dates,
     left: &'a mut Note,
     /// The last failure to restart the flight recorder, to report each failure once.
     failure: String,
@@ -298,7 +306,7 @@ impl Recorder<'_> {
         history: &mut History,
         machine: &mut Machine<'_>,
     ) -> Result<bool> {
-        if let Err(skip) = history.decide(&self.args.policy(), woken_at) {
+        if let Err(skip) = history.decide(&self.args.policy(), clock::since_boot()) {
             history.skipped += 1;
             self.service.alerts(&woken.alerts, None);
             self.say_skipped(woken, skip)?;
@@ -317,23 +325,23 @@ impl Recorder<'_> {
         let _ = std::thread::scope(|scope| scope.spawn(|| machine.evidence.rearm()).join());
         match kept {
             Kept::Capture(path) => {
-                history.captured(Instant::now());
+                history.captured(clock::since_boot());
                 // Checked here, because the snapshot of a stopped recorder does not fail.
                 self.look(machine);
-                self.forget_old();
+                self.forget_old(machine);
                 self.list(&path, machine);
                 self.say_state(history)?;
             }
             Kept::Alerts(path) => {
-                history.failed(Instant::now());
-                self.forget_old();
+                history.failed(clock::since_boot());
+                self.forget_old(machine);
                 if let Some(path) = path {
                     self.list(&path, machine);
                 }
                 self.say_state(history)?;
             }
             Kept::Nothing { is_for_now: true } => {
-                history.refused(Instant::now());
+                history.refused(clock::since_boot());
                 self.say_skipped(woken, Skip::Others)?;
             }
             Kept::Nothing { is_for_now: false } => {
@@ -397,11 +405,32 @@ impl Recorder<'_> {
         Some(followed)
     }
 
-    /// Restarts a flight recorder that has stopped, and reports the gap.
+    /// Restarts a flight recorder that has stopped, and reports the gap. If the time of day was set, corrects the dates
+    /// of captures: after a reboot, no other age of theirs is known.
     fn look(&self, machine: &mut Machine<'_>) {
         if let Some(lost) = self.revive(machine) {
             note(&lost);
         }
+        if self.check_dates(machine) {
+            self.forget_old(machine);
+        }
+    }
+
+    /// If the time of day was set, or the machine was suspended, dates later traces by the present time of day. Returns
+    /// whether the time of day was set, which is reported.
+    fn check_dates(&self, machine: &mut Machine<'_>) -> bool {
+        let Some(jump) = machine.dates.look() else {
+            return false;
+        };
+        if let Jump::Set(how) = &jump {
+            note(how);
+        }
+        if let Err(error) = machine.flight.set_date() {
+            note(&format!(
+                "traces of this run keep the former time of day: {error:#}"
+            ));
+        }
+        jump != Jump::Suspended
     }
 
     /// Restarts the flight recorder if it has stopped, and returns a description of the gap. Reports a failure.
@@ -620,10 +649,12 @@ impl Recorder<'_> {
     }
 
     /// Removes captures that exceed the age limit, and then those that exceed the number to keep.
-    fn forget_old(&self) {
+    fn forget_old(&self, machine: &mut Machine<'_>) {
+        self.check_dates(machine);
         if let Some(age) = self.args.keep_for {
             let why = format!("older than {age}");
-            self.forget(&why, |captures| captures.remove_older(age.into()));
+            let by_date = machine.dates.are_settled();
+            self.forget(&why, |captures| captures.remove_older(age.into(), by_date));
         }
         if let Some(keep) = self.args.keep {
             let why = format!("to keep the newest {keep}");

@@ -25,9 +25,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use lt_proc::Alert;
-use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use crate::clock;
 use crate::lttng::Session;
 use crate::private::make_private;
 
@@ -85,11 +85,10 @@ impl Taken {
     pub fn now() -> Self {
         let taken = SystemTime::now().duration_since(UNIX_EPOCH);
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
-        let boottime = clock_gettime(ClockId::CLOCK_BOOTTIME);
         Self {
             taken: taken.unwrap_or_default().as_secs(),
             boot_id: boot_id.unwrap_or_default().trim_end().to_string(),
-            boottime: boottime.map_or(0, |t| Duration::from(t).as_nanos() as u64),
+            boottime: clock::since_boot().as_nanos() as u64,
         }
     }
 
@@ -242,27 +241,38 @@ impl Captures {
     /// Removes the captures that were saved more than `age` ago, and returns their paths. The age of a capture of this
     /// boot is measured in time since boot: on a machine without a battery-backed clock, the time of day jumps by years
     /// once the network is up. If the modification time of such a capture is wrong, it is corrected, for later boots.
-    pub fn remove_older(&self, age: Duration) -> Result<Vec<PathBuf>> {
-        self.remove_older_at(age, &Taken::now())
+    /// The age of a capture of another boot is known only by this date: without `by_date`, such captures are kept.
+    ///
+    /// The caller must hold the lock of [`Captures::alone`].
+    pub fn remove_older(&self, age: Duration, by_date: bool) -> Result<Vec<PathBuf>> {
+        self.remove_older_at(age, by_date, &Taken::now())
     }
 
-    fn remove_older_at(&self, age: Duration, now: &Taken) -> Result<Vec<PathBuf>> {
+    fn remove_older_at(&self, age: Duration, by_date: bool, now: &Taken) -> Result<Vec<PathBuf>> {
         let today = UNIX_EPOCH + Duration::from_secs(now.taken);
+        let first = UNIX_EPOCH + FIRST;
         let mut removed = Vec::new();
         for (number, path) in self.complete()? {
             let meta = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
-            // A modification time in the future comes from a wrong clock, and gives no age: without a known time since
-            // boot, the capture is kept.
-            let by_date = today.duration_since(meta.modified()?).ok();
+            let modified = meta.modified()?;
+            // A date in the future, or before any capture, comes from a wrong clock, and gives no age.
+            let dated = today.duration_since(modified).ok();
+            let dated = dated.filter(|_| modified >= first);
             let by_uptime = taken(&path).and_then(|taken| now.since(&taken));
-            if let Some(old) = by_uptime
-                && by_date.is_none_or(|date| date.abs_diff(old) > CLOCK_WAS_SET)
-            {
+            let right = match by_uptime {
+                Some(old) => dated
+                    .is_none_or(|date| date.abs_diff(old) > CLOCK_WAS_SET)
+                    .then_some(old),
+                // The clock was never set in that boot. The capture ages from now on.
+                None => (by_date && modified < first && first < today).then_some(Duration::ZERO),
+            };
+            if let Some(old) = right {
                 File::open(&path)
                     .and_then(|directory| directory.set_modified(today - old))
                     .with_context(|| path.display().to_string())?;
             }
-            if by_uptime.or(by_date).is_some_and(|old| old > age) {
+            let old = by_uptime.or(dated.filter(|_| by_date));
+            if old.is_some_and(|old| old > age) {
                 self.remove(number, &path)?;
                 removed.push(path);
             }
@@ -283,6 +293,9 @@ impl Captures {
 /// A larger difference between two ages means that the clock was set: saving a capture and the drift of a clock account
 /// for less.
 const CLOCK_WAS_SET: Duration = Duration::from_secs(3600);
+
+/// The year 2020, since 1970: older than any capture. A clock that was never set starts in 1970, 2000 or the like.
+const FIRST: Duration = Duration::from_secs(1_577_836_800);
 
 /// Returns the time at which a capture was taken; `None` if its `alert.json` does not record the time.
 fn taken(capture: &Path) -> Option<Taken> {
@@ -429,7 +442,8 @@ mod tests {
                 .set_modified(time)
                 .unwrap();
         }
-        let removed = captures.remove_older(Duration::from_secs(50)).unwrap();
+        let age = Duration::from_secs(50);
+        let removed = captures.remove_older(age, true).unwrap();
         assert_eq!(removed, [dir.join("0002")]);
         assert_eq!(captures.complete().unwrap().len(), 2);
         assert!(dir.join("notes/mine").exists() && dir.join("0000/mine").exists());
@@ -532,20 +546,33 @@ mod tests {
             boot_id: boot.to_string(),
             boottime: (days * DAY).as_nanos() as u64,
         };
-        // The ninth day of a boot. The clock was set meanwhile, so by their dates all captures are a year old.
+        // The ninth day of a boot. The clock was set meanwhile, so by their dates the captures are too old.
         let today = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
-        for (number, saved) in [(1, at("other", 8)), (2, at("this", 8)), (3, at("this", 1))] {
+        let year_ago = today - 365 * DAY;
+        for (number, saved, modified) in [
+            (1, at("other", 8), year_ago),
+            (2, at("other", 8), UNIX_EPOCH + DAY),
+            (3, at("this", 1), year_ago),
+            (4, at("this", 8), year_ago),
+        ] {
             let partial = captures.partial().unwrap();
             let text = serde_json::to_string(&saved).unwrap();
             partial.write("alert.json", &text).unwrap();
             let opened = File::open(captures.keep(partial, number).unwrap()).unwrap();
-            opened.set_modified(today - 365 * DAY).unwrap();
+            opened.set_modified(modified).unwrap();
         }
         let path = |number: &str| dir.join("captures").join(number);
-        let removed = captures.remove_older_at(5 * DAY, &at("this", 9)).unwrap();
-        assert_eq!(removed, [path("0001"), path("0003")]);
-        let meta = fs::metadata(path("0002")).unwrap();
-        assert_eq!(today.duration_since(meta.modified().unwrap()).unwrap(), DAY);
+        let remove = |by_date| {
+            let removed = captures.remove_older_at(5 * DAY, by_date, &at("this", 9));
+            removed.unwrap()
+        };
+        let modified = |number| fs::metadata(path(number)).unwrap().modified().unwrap();
+        // Without dates, only captures of this boot have an age.
+        assert_eq!(remove(false), [path("0003")]);
+        assert_eq!(modified("0004"), today - DAY);
+        assert_eq!(remove(true), [path("0001")]);
+        // The clock was never set in the boot of this one, so it ages from now on.
+        assert_eq!(modified("0002"), today);
         fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -276,6 +276,14 @@ impl Session {
         lttng([word, &self.name]).output().map(drop)
     }
 
+    /// Measures the difference between the clock of the trace and the time of day again.
+    pub fn set_date(&self) -> Result<()> {
+        let in_session = format!("--session={}", self.name);
+        lttng(["regenerate", "metadata", &in_session])
+            .output()
+            .map(drop)
+    }
+
     /// The name of the session.
     pub fn name(&self) -> &str {
         &self.name
