@@ -319,6 +319,17 @@ fn a_close_whose_start_is_not_recorded_makes_everything_unknown() {
 }
 
 #[test]
+fn a_close_of_no_descriptor_changes_nothing() {
+    let mut s = Script::new();
+    s.opens(0, "/a", 3);
+    for call in ["close", "dup", "dup2", "close_range"] {
+        s.calls(0, call, Access::Nothing, -9);
+    }
+    s.reads(0, &[3]);
+    assert_eq!(s.files(), "/a");
+}
+
+#[test]
 fn a_thread_that_is_not_known_may_share_any_descriptors_that_were_not_made_here() {
     let mut s = Script::new();
     s.opens(0, "/a", 3);
