@@ -510,7 +510,7 @@ impl Builder {
                     None => None,
                 };
                 let at = self.cpus.at(cpu);
-                at.completed = Some((disk, at.contexts.len(), request));
+                at.completed = Some((disk, at.contexts.len(), request, time));
                 return;
             }
             What::Lost { until } => self.lost(time, until.max(time), cpu, Unrecorded::Lost(cpu)),
@@ -798,7 +798,7 @@ impl Builder {
                 let until = time + if is_known { TAIL } else { SOFTIRQS };
                 at.softirqs_until = at.softirqs_until.max(until);
             }
-            at.completed = at.completed.filter(|(_, depth, _)| *depth <= place);
+            at.completed = at.completed.filter(|(_, depth, ..)| *depth <= place);
             if let Some(thread) = at.thread() {
                 let task = self.tasks.of(thread);
                 task.user_since = task.user_since.map(|_| time);
