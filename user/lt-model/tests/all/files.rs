@@ -417,6 +417,25 @@ fn a_call_that_has_not_ended_has_its_file_up_to_the_end_or_a_gap() {
 }
 
 #[test]
+fn files_are_known_only_where_all_calls_are_recorded() {
+    let mut builder = Builder::new();
+    builder.has_files(4, 10);
+    let mut s = Script::with(builder);
+    s.opens(0, "/a", 3);
+    s.reads(0, &[3]);
+    s.opens(0, "/b", 4);
+    s.reads(0, &[4]);
+    s.begins(0, "read", Access::On(4));
+    let begin = s.now;
+    s.reads(1, &[4]);
+    s.ends(0, "read", 1);
+    s.reads.extend([(7, begin, 10), (7, begin, s.now)]);
+    s.opens(0, "/c", 5);
+    s.reads(0, &[5]);
+    assert_eq!(s.files(), "- /b - /b - -");
+}
+
+#[test]
 fn names_have_a_limited_size() {
     let mut builder = Builder::new();
     builder.limit(8 << 20);
