@@ -134,6 +134,8 @@ pub struct Builder {
     most: usize,
     requests: Requests,
     files: Files,
+    /// No file is known after this time, if the events that show files end.
+    files_until: Option<u64>,
     /// The calls whose file is known.
     calls: Calls,
     signs: Signs,
@@ -225,6 +227,13 @@ impl Builder {
             self.starts.push((begin, cpu));
             self.ends.push((end, cpu));
         }
+    }
+
+    /// Declares that all events that show which files system calls work on are recorded from `begin` to `end` only.
+    /// Must come before the first event.
+    pub fn has_files(&mut self, begin: u64, end: u64) {
+        self.files.lost(begin);
+        self.files_until = Some(end);
     }
 
     /// Drops everything that ended at `time` or before, to save memory.
@@ -328,6 +337,10 @@ impl Builder {
             return;
         };
         let time = time.max(last);
+        if let Some(until) = self.files_until.take_if(|until| *until < time) {
+            self.cut_calls(until);
+            self.files.lost(u64::MAX);
+        }
         let thread = self.cpus.get(cpu).and_then(|at| at.thread());
         let tid = thread.and_then(|thread| self.tid(thread));
         let before = self.files.bytes();
@@ -510,7 +523,7 @@ impl Builder {
                     None => None,
                 };
                 let at = self.cpus.at(cpu);
-                at.completed = Some((disk, at.contexts.len(), request));
+                at.completed = Some((disk, at.contexts.len(), request, time));
                 return;
             }
             What::Lost { until } => self.lost(time, until.max(time), cpu, Unrecorded::Lost(cpu)),
@@ -527,7 +540,8 @@ impl Builder {
     #[must_use]
     pub fn finish(mut self) -> Model {
         let span = self.span.unwrap_or_default();
-        self.cut_calls(span.1);
+        let until = self.files_until.unwrap_or(u64::MAX);
+        self.cut_calls(until.min(span.1));
         self.tasks.finish(span.1);
         self.calls.finish();
         self.signs.finish();
@@ -798,7 +812,7 @@ impl Builder {
                 let until = time + if is_known { TAIL } else { SOFTIRQS };
                 at.softirqs_until = at.softirqs_until.max(until);
             }
-            at.completed = at.completed.filter(|(_, depth, _)| *depth <= place);
+            at.completed = at.completed.filter(|(_, depth, ..)| *depth <= place);
             if let Some(thread) = at.thread() {
                 let task = self.tasks.of(thread);
                 task.user_since = task.user_since.map(|_| time);

@@ -340,6 +340,8 @@ impl Files {
         }
         let step = self.step;
         let (fd, file, then) = match access {
+            // Known to have begun, such as close(-1).
+            Access::Nothing if may_close(call) => (None, None, Then::Nothing),
             Access::Nothing => return,
             Access::Anything => {
                 self.forget();
@@ -411,8 +413,7 @@ impl Files {
     ) -> Option<(u64, FileName)> {
         let Some(call) = self.calls.remove(&tid) else {
             // The start was not recorded, or was that of a thread whose number exec has changed.
-            let closers = [&b"close"[..], b"dup", b"exec"];
-            if name.is_some_and(|name| closers.iter().any(|call| name.starts_with(call))) {
+            if name.is_some_and(may_close) {
                 self.forget();
             }
             return None;
@@ -526,6 +527,12 @@ impl Files {
     pub(crate) fn text(&self, name: FileName) -> &str {
         name.text(&self.names)
     }
+}
+
+/// Whether a system call with this name may close descriptors.
+fn may_close(call: &[u8]) -> bool {
+    let closers = [&b"close"[..], b"dup", b"exec"];
+    closers.iter().any(|closer| call.starts_with(closer))
 }
 
 /// The path of a file as the kernel shows it, or its kind, without the number: `socket` for `socket:[812]`, `eventfd`

@@ -60,8 +60,9 @@ pub(super) struct Cpu {
     /// When the pending HRTIMER softirq was raised; `due` has the timers of the HRTIMER softirq that began last.
     pub(super) hrtimer: Option<u64>,
     pub(super) due: Option<Due>,
-    /// The last completed request here, its disk, and the nesting depth. The next wakeups are for its waiters.
-    pub(super) completed: Option<(Disk, usize, Option<Request>)>,
+    /// The last completed request here, its disk, the nesting depth and the time. The next wakeups are for its
+    /// waiters.
+    pub(super) completed: Option<(Disk, usize, Option<Request>, u64)>,
     /// Softirqs of an interrupt may run until this time, unless an event shows that the thread continues.
     pub(super) softirqs_until: u64,
     /// The timer function that is running.
@@ -196,10 +197,12 @@ impl Cpu {
         (time.saturating_sub(end) <= TAIL).then_some(context)
     }
 
-    /// The disk whose request is being completed, and the request.
-    pub(super) fn disk(&self) -> Option<(Disk, Option<Request>)> {
-        let (disk, depth, request) = self.completed?;
-        (depth == self.contexts.len()).then_some((disk, request))
+    /// The disk whose request is being completed, the request, and whether that may go on at `time`: the end of an
+    /// interrupt without events is not recorded.
+    pub(super) fn disk(&self, time: u64) -> Option<(Disk, Option<Request>, bool)> {
+        let (disk, depth, request, done) = self.completed?;
+        let goes_on = depth > 0 || time.saturating_sub(done) <= TAIL;
+        (depth == self.contexts.len()).then_some((disk, request, goes_on))
     }
 
     /// Records the raise of a softirq, in a handler or elsewhere, and returns whether the softirq was not pending. A

@@ -76,7 +76,7 @@ impl Builder {
         let tail = self.tail(time, cpu, whom);
         let unseen = self.unseen_softirq(time, cpu);
         let at = self.cpus.at(cpu);
-        let disk = at.disk();
+        let disk = at.disk(time);
         let mut waker = Waker {
             time,
             cpu,
@@ -115,10 +115,10 @@ impl Builder {
         // A thread that completes a request served it, unless it only runs completions.
         let mut request = None;
         let mut helper = self.handler(cpu);
-        if let Some((disk, of)) = disk
-            && waker
-                .by()
-                .is_none_or(|by| self.is_for_softirqs(by) || self.missing.has(Events::Handlers))
+        let by = waker.by();
+        if let Some((disk, of, goes_on)) = disk
+            && (goes_on && (by.is_none() || self.missing.has(Events::Handlers))
+                || by.is_some_and(|by| self.is_for_softirqs(by)))
         {
             waker.context = Some(Context::Disk(disk));
             request = of;

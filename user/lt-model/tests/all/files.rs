@@ -319,6 +319,17 @@ fn a_close_whose_start_is_not_recorded_makes_everything_unknown() {
 }
 
 #[test]
+fn a_close_of_no_descriptor_changes_nothing() {
+    let mut s = Script::new();
+    s.opens(0, "/a", 3);
+    for call in ["close", "dup", "dup2", "close_range"] {
+        s.calls(0, call, Access::Nothing, -9);
+    }
+    s.reads(0, &[3]);
+    assert_eq!(s.files(), "/a");
+}
+
+#[test]
 fn a_thread_that_is_not_known_may_share_any_descriptors_that_were_not_made_here() {
     let mut s = Script::new();
     s.opens(0, "/a", 3);
@@ -403,6 +414,25 @@ fn a_call_that_has_not_ended_has_its_file_up_to_the_end_or_a_gap() {
         s.reads.push((7, begin, s.now));
         assert_eq!(s.files(), "/a", "{loses}");
     }
+}
+
+#[test]
+fn files_are_known_only_where_all_calls_are_recorded() {
+    let mut builder = Builder::new();
+    builder.has_files(4, 10);
+    let mut s = Script::with(builder);
+    s.opens(0, "/a", 3);
+    s.reads(0, &[3]);
+    s.opens(0, "/b", 4);
+    s.reads(0, &[4]);
+    s.begins(0, "read", Access::On(4));
+    let begin = s.now;
+    s.reads(1, &[4]);
+    s.ends(0, "read", 1);
+    s.reads.extend([(7, begin, 10), (7, begin, s.now)]);
+    s.opens(0, "/c", 5);
+    s.reads(0, &[5]);
+    assert_eq!(s.files(), "- /b - /b - -");
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl Subject {
     pub(super) fn needs(self) -> &'static [Need] {
         match self {
             Self::Wakeups => &[SWITCH, WAKING, WAKEUP],
-            Self::Sleeps => &[SWITCH, WAKING, WAKEUP, HANDLER, SOFTIRQ, TIMER],
+            Self::Sleeps => &[SWITCH, WAKING, WAKEUP, HANDLER, SOFTIRQ, TIMER, IRQ_WORK],
             Self::Cpu => &[SWITCH],
             Self::Irq => &[HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, RAISE],
             Self::Syscalls => &[SWITCH, Need::Calls, Need::Returns],
@@ -399,6 +399,10 @@ mod tests {
             assert_eq!(hints.is_empty(), lacks.is_none(), "{hints:?}");
             assert!(recorded.wakings && !recorded.calls);
         }
+        // Nor is it where the stream of these events has not begun.
+        let starts = [HANDLER, SOFTIRQ, TIMER, IRQ_WORK];
+        let needs = Subject::Sleeps.needs();
+        assert!(starts.iter().all(|start| needs.contains(start)));
     }
 
     #[test]
