@@ -47,7 +47,7 @@ tracker! {
         /// The local address: ADDRESS:PORT, [ADDRESS]:PORT, or nothing.
         local: Ip at 1 = |it, _| it.address(it.local, it.local_port),
         local_port: u16 at 5:16 if traced,
-        /// The remote address, as local.
+        /// The remote address, written like local.
         remote: Ip at 3 = |it, _| it.address(it.remote, it.remote_port),
         remote_port: u16 at 5 if traced,
         /// The file descriptor that accept(2) returned.

@@ -55,7 +55,7 @@ tracker! {
         on: u16 at 0:32,
         /// The name of the action, as in /proc/interrupts: at most 31 bytes.
         action: Name32 at 1,
-        /// What the handler returned: none, handled, wake_thread, other; pending with a timeout.
+        /// What the handler has returned: none, handled, wake_thread, other; pending if it has not.
         ret: u16 at 0:48 in RETURNS,
     }
     attach: Attachment<Probes> = |live| Attachment::new(live, irq::probes::<Probes, false>()),

@@ -92,10 +92,10 @@ tracker! {
         from: u32 at 0,
         /// Why the task was switched out, as in the event sched_switch: S, D, I, T, t, P, R, R+.
         state: State at 1,
-        /// The waker; 0 and empty if the task was not woken, or if the waker is not known (`early`
-        /// in stats).
+        /// The waker, or the task that the waking interrupt had interrupted; 0 and empty if the
+        /// task was not woken, or if the waker is not known (`early` in stats).
         waker: Actor at 2,
-        /// The context of the waker's CPU: task, softirq, hardirq or nmi.
+        /// The context of the waker's CPU: task, softirq, hardirq or nmi; task without a waker.
         context: Context at 2:44,
         /// Time since the waking, in nanoseconds; 0 if the task was not woken; equal to delay if it
         /// was woken before the switch (`early` in stats).

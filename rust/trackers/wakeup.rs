@@ -58,7 +58,7 @@ tracker! {
         target: u32 at 0,
         /// Whether the task was switched in on another CPU.
         migrated: bool at 4:44 if alert,
-        /// The waker, or the task that was interrupted by the interrupt that woke the task.
+        /// The waker, or the task that the waking interrupt had interrupted.
         waker: Actor at 1,
         /// The context of the waker's CPU: task, softirq, hardirq or nmi.
         context: Context at 1:44,

@@ -81,15 +81,16 @@ tracker! {
         /// running; waiting if it was not started; in pending also cancelled, if it no longer waits
         /// although no start was seen.
         running_now: bool at 6:63 in STATES as state = |it, how| it.state(how),
-        /// The CPU on which it was started.
+        /// The CPU on which it was started; 0 if it was not.
         worker_cpu: u32 at 6,
-        /// The task that queued it; 0 and empty unless context is task.
+        /// The task that queued it; 0 and empty unless context is task, and with part=running.
         by: Actor at 9,
-        /// How it was queued, the context of the CPU: task, softirq, hardirq or nmi.
+        /// The context of the CPU that queued it: task, softirq, hardirq or nmi; task with
+        /// part=running.
         context: Context at 6:32,
         /// The mark of that task's start, kept only in an event.
         note: U20 at 9:44 if kept,
-        /// How long it waited, in nanoseconds.
+        /// How long it waited, in nanoseconds; 0 with part=running.
         // In an event, the time of the queueing, 0 if not seen.
         queued: u64 at 7 if alert,
         /// How long it has been running, in nanoseconds; 0 if it was not started.
