@@ -104,7 +104,7 @@ u64 lt_cgroup_of(u32 tid);
 /*
  * Self-tests, see assumptions.rs: true unless they find a contradiction;
  * lt_assume_hrtimer() returns for how many of four clocks see() returned true.
- * They may sleep.
+ * `queued` and `locked` are the values that they expect. They may sleep.
  *
  * lt_assume_asleep() calls see() with kthreadd, holding that task's pi_lock, if
  * the task is off the CPU and in a sleeping state. If see() returns false, this
