@@ -13,7 +13,7 @@
 
 load_module
 null_disk disk 100000
-null_disk slow 30000000
+null_disk slow 100000000
 touch /tmp/run
 # There are always some requests in flight.
 load() { while [ -e /tmp/run ]; do reads slow 10 "$1"; done; }
