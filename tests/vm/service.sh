@@ -8,9 +8,10 @@
 # an instance of a file is renewed if the start of the unit reloads latency-tracker, and by its
 # recorder.
 # The recorder of an instance reports that it is ready, makes a capture, and writes the alert with
-# its fields, but no explanation, to the journal. If it hangs, the watchdog kills and restarts it,
-# and no session is left behind; a suspend, or a time of day that is set, is no hang. It is also restarted if its session daemon was killed, and with the
-# unit of the instances.
+# its fields, but no explanation, to the journal. After a suspend, its traces have the present time of
+# day. If it hangs, the watchdog kills and restarts it, and no session is left behind; a suspend, or a
+# time of day that is set, is no hang. It is also restarted if its session daemon was killed, and with
+# the unit of the instances.
 # Only members of the group latency-tracker can read the alerts. `systemctl stop` leaves nothing
 # behind, also while a recorder destroys its session. The exporter, which has no privileges, shows
 # the kernel's numbers, and names the capture of a bucket, from an index that only the group can
@@ -254,11 +255,19 @@ echo "== a recorder that hangs"
 printf '[Service]\nRestartSec=1s\nWatchdogSec=20s\n' >/etc/systemd/system/latency-tracker-record@.service.d/test.conf
 systemctl daemon-reload
 systemctl restart $RECORDER
-suspend_for 1
-for days in 1 -1; do
-	shift_date $days
-	wait_until 60 differs WatchdogTimestampMonotonic "$(property WatchdogTimestampMonotonic)"
+suspend_for 2
+# The recorder notices the suspend after the first capture.
+for capture in 2 3; do
+	reads slow 1 $((capture * 64))
+	wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=$((capture * 512)) LATENCY_TRACKER_CAPTURE=$CAPTURES/000$capture
 done
+dated $CAPTURES/0003 1536 0.5
+shift_date 1
+wait_until 60 said $RECORDER 'the time of day was set forward by '
+shift_date -1
+wait_until 60 said $RECORDER 'the time of day was set back by '
+! said $RECORDER 'former time of day' || fail "LTTng did not measure its clock again"
+wait_until 60 differs WatchdogTimestampMonotonic "$(property WatchdogTimestampMonotonic)"
 assert_eq "$(property NRestarts)" 0 "restarts of one that does not hang"
 kill -STOP "$(property MainPID)"
 wait_until 300 is NRestarts 1
@@ -268,7 +277,7 @@ printf '[Service]\nRestartSec=1s\n' >/etc/systemd/system/latency-tracker-record@
 systemctl daemon-reload
 systemctl restart $RECORDER
 reads slow 1 16
-wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=128 LATENCY_TRACKER_CAPTURE=$CAPTURES/0002
+wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=128 LATENCY_TRACKER_CAPTURE=$CAPTURES/0004
 
 echo "== without its session daemon"
 systemctl kill --kill-whom=main --signal=KILL lttng-sessiond
@@ -278,7 +287,7 @@ wait_until 300 one_session
 reads slow 1 32
 wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=256
 journalctl --quiet -o json LATENCY_TRACKER_SECTOR=256 | grep -q "\"LATENCY_TRACKER_CAPTURE\":\"$CAPTURES/" || fail "no capture by the new daemon"
-has_captures 3 || fail "$(captures) captures"
+has_captures 5 || fail "$(captures) captures"
 
 echo "== a restart of the instances"
 # This test starts the recorder more often than its unit allows.

@@ -427,7 +427,7 @@ impl Recorder<'_> {
         }
         if let Err(error) = machine.flight.set_date() {
             note(&format!(
-                "traces of this run keep the former time of day: {error:#}"
+                "later traces of this run may have the former time of day: {error:#}"
             ));
         }
         jump != Jump::Suspended

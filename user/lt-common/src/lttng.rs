@@ -276,7 +276,8 @@ impl Session {
         lttng([word, &self.name]).output().map(drop)
     }
 
-    /// Measures the difference between the clock of the trace and the time of day again.
+    /// Measures the difference between the clock of the trace and the time of day again. The session must be recording.
+    /// Later snapshots are complete: each reads all metadata from the start.
     pub fn set_date(&self) -> Result<()> {
         let in_session = format!("--session={}", self.name);
         lttng(["regenerate", "metadata", &in_session])

@@ -42,7 +42,7 @@ impl Dates {
         }
     }
 
-    /// Returns what has happened since the last call that returned something.
+    /// Returns the change since the last one that was returned.
     pub(super) fn look(&mut self) -> Option<Jump> {
         let now = Reading::now();
         let jump = now.jump_since(self.last)?;
@@ -118,7 +118,7 @@ mod tests {
             suspended: Duration::from_secs(suspended),
         };
         let first = reading(1_800_000_000, 100, 5);
-        let jump = |passed: u64, step: i64, suspended| {
+        let jump = |passed: u64, step: i64, suspended: u64| {
             let today = 1_800_000_000_u64.saturating_add_signed(step) + passed;
             reading(today, 100 + passed, 5 + suspended).jump_since(first)
         };

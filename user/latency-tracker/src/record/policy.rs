@@ -27,7 +27,7 @@ pub(crate) enum Skip {
     PerDay,
     /// The disk budget is used up.
     Budget,
-    /// The disk budget is used up by captures that other recorders are saving.
+    /// The disk budget is used up by unfinished captures of other recorders.
     Others,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for Skip {
             Skip::Cooldown => "cooldown",
             Skip::PerDay => "max-per-day",
             Skip::Budget => "disk budget",
-            Skip::Others => "disk budget, used by captures that other recorders are saving",
+            Skip::Others => "disk budget, used by unfinished captures of other recorders",
         })
     }
 }
