@@ -33,6 +33,8 @@ tracker! {
     counters {
         /// Of gone: closed without having sent anything.
         closed,
+        /// Calls of accept(2) that fprobe could not follow, successful or not.
+        missed,
     }
     params {
         port: ParamKind::Id { max: u16::MAX as u64 } => ALL, "only connections to this local port";
@@ -58,6 +60,10 @@ tracker! {
     attach: accept::Attachment<Probes> = accept::Attachment::new, accept::missing::<Probes>;
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
+
+        fn collect_missed(attached: &mut accept::Attachment<Probes>) {
+            attached.collect_missed();
+        }
 
         // Addresses need their family and port; the rest is known only with the end.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["local", "remote", "bytes"]);
@@ -129,5 +135,9 @@ impl accept::Observer for Probes {
         {
             self.core.count_extra(&guard, COUNT_CLOSED);
         }
+    }
+
+    fn missed(&self, calls: u64) {
+        self.core.add_extra(&Kernel::guard(), COUNT_MISSED, calls);
     }
 }
