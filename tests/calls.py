@@ -5,6 +5,8 @@
 usage: calls.py write MS N     a process writes more than a pipe holds, in one call; N times, another process sleeps for
                                MS and then reads a part
        calls.py exec           a thread that is not the first one executes another program
+       calls.py exec-fail      as exec, a program that the kernel cannot load, which it notices when only that thread
+                               is left: it kills the process
        calls.py compat N       getpid() by the entry for 32-bit programs, N times; on arm64 by such a program
        calls.py many N [TURNS] calls of several kinds, N times, by two processes; then two threads take turns
 """
@@ -35,6 +37,24 @@ def execute():
     # The first thread waits; the exec of the other thread kills it.
     print(f"tid={os.getpid()}", flush=True)
     threading.Thread(target=os.execv, args=("/bin/true", ["true"])).start()
+    time.sleep(60)
+
+
+def execute_in_vain():
+    # One segment, at an address that no program can have. The type of machine is that of the running program.
+    with open("/proc/self/exe", "rb") as file:
+        ident, _, machine = struct.unpack("<16sHH", file.read(20))
+    headers, nowhere = 64 + 56, 1 << 63
+    with open("/tmp/nowhere", "wb") as file:
+        file.write(ident + struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, nowhere, 64, 0, 0, 64, 56, 1, 0, 0, 0))
+        file.write(struct.pack("<IIQQQQQQ", 1, 5, 0, nowhere, nowhere, headers, headers, 0x1000))
+    os.chmod("/tmp/nowhere", 0o755)
+
+    def execute_it():
+        print(f"tid={threading.get_native_id()}", flush=True)
+        os.execv("/tmp/nowhere", ["nowhere"])
+
+    threading.Thread(target=execute_it).start()
     time.sleep(60)
 
 
@@ -128,7 +148,7 @@ def many(times, turns=0):
 
 def main(words):
     what, *numbers = words
-    functions = {"write": write, "exec": execute, "compat": compat, "many": many}
+    functions = {"write": write, "exec": execute, "exec-fail": execute_in_vain, "compat": compat, "many": many}
     functions[what](*map(int, numbers))
 
 

@@ -10,12 +10,14 @@
 //!        |<--------------------------- delay ----------------------->|  reason=threshold
 //! ```
 //!
-//! The key is the task, which makes one call at a time. A call starts with `sys_enter` and ends
-//! with `sys_exit`, except when:
+//! The key is the address of the task, which makes one call at a time. A call starts with
+//! `sys_enter` and ends with `sys_exit`, except when the task exits, in the call or because it was
+//! killed: the event is dropped (`gone`). Special cases:
 //!
-//! - The task exits, in the call or because it was killed: the event is dropped (`gone`).
 //! - A thread other than the group leader calls execve(): it takes over the thread id of the
-//!   leader, which is killed. The event continues with the new id (`renamed`).
+//!   leader, which is killed. From `sched_process_exec` on, the event has the new id (`renamed`).
+//!   No tracepoint shows the id if the call fails after that, which kills the process: the event
+//!   ends with the old one.
 //! - A new task returns from the call that its parent entered: this end has no start and is not
 //!   counted.
 //! - A task sleeps in a call when the instance starts: it gets an event then (stock.rs). A running
@@ -136,6 +138,12 @@ impl Detail {
     }
 }
 
+/// Returns the key of a task's call. Not the thread id, which may change during an execve().
+#[inline(always)]
+fn key(task: &TaskRef<'_>) -> [u64; 1] {
+    [task.address()]
+}
+
 impl Probes {
     fn take_stock(&self) {
         stock::take(&self.core, |waiting| {
@@ -145,7 +153,7 @@ impl Probes {
                 return None;
             }
             let known = Detail::new(call, called.arguments);
-            Some((tasks::key(&task), known.data(tasks::owner(&task))))
+            Some((key(&task), known.data(tasks::owner(&task))))
         });
     }
 
@@ -176,7 +184,7 @@ impl Probes {
             return;
         }
         let data = Detail::new(call, registers.arguments()).data(tasks::owner(task));
-        engine.event_in_unique(guard, &tasks::key(task), Kernel::now(), &data);
+        engine.event_in_unique(guard, &key(task), Kernel::now(), &data);
     }
 }
 
@@ -199,16 +207,15 @@ impl Observer for Probes {
     #[inline(always)]
     fn left(&self, _: &syscall::Registers<'_>, ret: i64) {
         let guard = &Kernel::guard();
-        let key = TaskRef::with_current(|task| tasks::key(&task));
+        let key = TaskRef::with_current(|task| key(&task));
         self.end(guard, &key, |alert| {
             (alert.returned, alert.ret) = (true, ret);
         });
     }
 
-    fn renamed(&self, guard: &Guard, old: u32) {
+    fn renamed(&self, guard: &Guard) {
         TaskRef::with_current(|task| {
-            let (engine, key) = (self.core.engine(), tasks::key(&task));
-            let renamed = engine.rename(guard, &[u64::from(old)], &key, |event| {
+            let found = self.core.engine().update(guard, &key(&task), |event| {
                 let data = event.data();
                 // The name that the task had when it made the call.
                 let comm = record::owner(&data).comm;
@@ -220,14 +227,14 @@ impl Observer for Probes {
                 event.set_data(&known.data(owner));
                 Verdict::Keep
             });
-            if renamed == Some(Verdict::Keep) {
+            if found.is_some() {
                 self.core.count_extra(guard, COUNT_RENAMED);
             }
         });
     }
 
     fn exited(&self, guard: &Guard) {
-        let key = TaskRef::with_current(|task| tasks::key(&task));
+        let key = TaskRef::with_current(|task| key(&task));
         self.core.engine().update(guard, &key, |_| Verdict::Gone);
     }
 
@@ -240,7 +247,7 @@ impl Observer for Probes {
         let engine = self.core.engine();
         let mut late = None;
         // The task is not on the CPU yet, so it cannot leave the call now.
-        engine.update(guard, &tasks::key(&task), |event| {
+        engine.update(guard, &key(&task), |event| {
             let (now, start) = (Kernel::now(), event.start());
             let (delay, threshold) = (now.saturating_sub(start), engine.threshold());
             if delay > threshold {
@@ -250,7 +257,7 @@ impl Observer for Probes {
                     delay,
                     found: event.was_found(),
                     threshold,
-                    key: tasks::key(&task),
+                    key: key(&task),
                     data: event.data(),
                 });
             }

@@ -149,7 +149,7 @@ pub(super) fn caller<const K: usize, const D: usize>(
 }
 
 /// Returns the key of a task's event. A thread id suffices for trackers that have one event of a
-/// task at a time.
+/// task at a time, which does not last across an execve().
 #[inline(always)]
 pub(super) fn key(task: &TaskRef<'_>) -> [u64; 1] {
     [u64::from(task.tid())]

@@ -3,8 +3,8 @@
 #
 # A long call is reported once, with its arguments and result. A call that hangs is reported once,
 # with its stack, and with stacks=switch also each time its task is switched in. A call that never
-# returns is dropped. A task whose thread ID changes is still tracked. Calls of 32-bit programs are
-# distinguished. Lists of calls work, and errors in a list are reported.
+# returns is dropped. A task whose thread ID changes is still tracked, also if its execve fails.
+# Calls of 32-bit programs are distinguished. Lists of calls work, and errors in a list are reported.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -114,6 +114,19 @@ cat /tmp/alerts
 assert_eq "$(stat w renamed) $(stat w gone)" "1 0" "renamed, gone"
 # The shell's own execve in this thread has an earlier alert, which does not count.
 assert_eq "$(grep " pid=$tid tid=$tid " /tmp/alerts | grep -v ' comm="sh" ' | grep -c " call=execve number=$(number_of execve) .* ret=0\$")" 1 "its execve"
+sums_hold w
+control -w
+
+# It changes, and then the execve fails: no tracepoint has shown the new ID.
+control 'w syscall threshold=0 calls=execve'
+exec 3<$LT/w/alerts
+calls exec-fail || :
+control 'w syscall enabled=0'
+alerts_of w /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+assert_eq "$(grep -c " tid=$tid .* call=execve .* ret=-[0-9]*\$" /tmp/alerts)" 1 "an execve that fails"
+assert_eq "$(stat w renamed) $(stat w gone) $(stat w cleared)" "0 0 0" "renamed, gone, cleared"
 sums_hold w
 control -w
 
