@@ -57,6 +57,9 @@ by queue "irq:$line queue:lt_on_item work:lt_on_item $woken" 'work:lt_on_item'
 # An item for a kthread worker, which is not woken for items that are already queued.
 by job "irq:$line queue:lt_on_job waking:\\d+ switch:\\d+\\(lt_jobs\\)/\\d+ work:lt_on_job $woken" 'queue:lt_on_job'
 by jobs "irq:$threaded queue:lt_on_job work:lt_on_job $woken" 'work:lt_on_job'
+# An item that queues itself with another function continues its work.
+by next "irq:$line queue:lt_on_item waking:\\d+ switch:\\d+\\(kworker/\\S+\\)/\\d+ work:lt_on_item queue:lt_on_next_item work:lt_on_next_item $woken" 'queue:lt_on_item'
+by next-job "irq:$line queue:lt_on_job waking:\\d+ switch:\\d+\\(lt_jobs\\)/\\d+ work:lt_on_job queue:lt_on_next_job work:lt_on_next_job $woken" 'queue:lt_on_job'
 by call "irq:$line call:lt_on_call (vector:call_function_single )?called:lt_on_call $woken" 'call:lt_on_call'
 by hard "timer:lt_on_timer vector:local_timer expire:lt_on_timer $woken" 'vector:local_timer'
 by soft "timer:lt_on_timer vector:local_timer $timers expire:lt_on_timer $woken" 'vector:local_timer'

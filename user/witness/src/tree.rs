@@ -642,13 +642,15 @@ mod tests {
             RUNS,
         ];
         assert_eq!(faults(&lines, ""), ["0 chains agree, expected at least 1"]);
-        // A second work item is on the chain of the first one.
-        let mut other = lines.map(str::to_string);
-        for at in [5, 7] {
-            other[at] = other[at].replace("00000000cd", "00000000ef");
+        // A second work item is on the chain of the first one, and so is the same one with another function.
+        for (old, new) in [("00000000cd", "00000000ef"), ("do_it", "do_more")] {
+            let mut other = lines.map(str::to_string);
+            for at in [5, 7] {
+                other[at] = other[at].replace(old, new);
+            }
+            let other: Vec<&str> = other.iter().map(String::as_str).collect();
+            assert!(faults(&other, "")[0].contains("no alert for tid 9"));
         }
-        let other: Vec<&str> = other.iter().map(String::as_str).collect();
-        assert!(faults(&other, "")[0].contains("no alert for tid 9"));
     }
 
     #[test]

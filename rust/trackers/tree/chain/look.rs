@@ -52,6 +52,14 @@ pub(crate) trait Look {
         places.find(is_it).unwrap_or(0)
     }
 
+    /// Returns the subject of the last step of a kind; `None` if there is none, or the last one may
+    /// have been left out.
+    fn last_subject_of(&self, kind: Kind) -> Option<u64> {
+        let (counts, at) = (self.counts(), self.last_of(kind));
+        let is_known = at > 0 && (counts.more() == 0 || at >= self.boundary(counts.places()));
+        is_known.then(|| self.get(FIRST_STEP + 2 * at + 1))
+    }
+
     #[inline(always)]
     fn first_cpu(&self) -> u32 {
         (self.get(FIRST_STEP) >> CPU_AT) as u32 & ((1 << CPU_BITS) - 1)

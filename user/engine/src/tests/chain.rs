@@ -555,6 +555,29 @@ fn a_work_has_the_steps_of_its_worker_since_it_was_queued() {
 }
 
 #[test]
+fn the_last_step_of_a_kind_may_have_been_left_out() {
+    let step = |kind, subject| Step {
+        kind,
+        cpu: 0,
+        subject,
+    };
+    let mut chain = begun(100);
+    assert_eq!(chain.last_subject_of(Kind::Work), None);
+    for item in [1, 2] {
+        chain.push(110, step(Kind::Work, item));
+        assert_eq!(chain.last_subject_of(Kind::Work), Some(item));
+    }
+    for at in 0..20 {
+        chain.push(120 + at, step(Kind::Waking, 3));
+    }
+    // Both are among the first steps, but a third one might be among those left out.
+    assert!(chain.counts().more() > 0 && chain.last_of(Kind::Work) > 0);
+    assert_eq!(chain.last_subject_of(Kind::Work), None);
+    chain.push(200, step(Kind::Work, 4));
+    assert_eq!(chain.last_subject_of(Kind::Work), Some(4));
+}
+
+#[test]
 fn a_refused_timer_stays_refused() {
     let mut counts = Counts(0);
     counts.set_origin(Origin::Wheel);

@@ -99,8 +99,8 @@ enum Is {
 struct Task {
     is: Is,
     tip: Option<Chain>,
-    /// The work item that the task executes, by its address.
-    work: Option<String>,
+    /// The work item that the task executes: its address, and its function.
+    work: Option<(String, String)>,
     /// A wakeup while another CPU shows the task running; the tip that it makes if the task was
     /// asleep; and whether the waker may have released a lock.
     ahead: Option<(Step, Option<Chain>, bool)>,
@@ -257,7 +257,8 @@ impl Rebuild {
                 let function = word(line.fields, "function=")?;
                 let work = word(line.fields, "work struct=")?.to_string();
                 let by = self.task(line.current).work.as_ref();
-                if line.context == "task" && by == Some(&work) {
+                let is_by = by.is_some_and(|(by, called)| *by == work && called == function);
+                if line.context == "task" && is_by {
                     // The item defers the rest of its work, whose origin is unknown.
                     self.works.remove(&work);
                 } else {
@@ -426,7 +427,7 @@ impl Rebuild {
         // A work item that runs in a softirq is on the chain of that softirq.
         if line.context == "task" {
             let task = self.task(line.current);
-            task.work = Some(work.to_string());
+            task.work = Some((work.to_string(), function.to_string()));
             let worker = task.tip.take();
             task.tip = chain.map(|mut chain| {
                 if let Some(worker) = worker {
