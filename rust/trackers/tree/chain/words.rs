@@ -549,6 +549,7 @@ pub(crate) trait Words: Look {
             self.set(LAST, self.get(LAST).wrapping_add(time));
             let mut counts = self.counts();
             counts.add_more(steps);
+            counts.set_preempted(counts.preempted() + fold::left_out(chain));
             self.set_counts(counts);
         }
         after

@@ -441,6 +441,9 @@ proptest! {
         prop_assert_eq!(around.last(), pushed.last());
         prop_assert_eq!(around.counts(), pushed.counts());
         prop_assert_eq!(around.get(PLACE), 0);
+        if since <= start {
+            prop_assert_eq!(around.counts().preempted(), base.counts().preempted());
+        }
     }
 
     /// Filling places at once has the same result as filling them step by step, even with a clock
@@ -575,6 +578,23 @@ fn the_last_step_of_a_kind_may_have_been_left_out() {
     assert_eq!(chain.last_subject_of(Kind::Work), None);
     chain.push(200, step(Kind::Work, 4));
     assert_eq!(chain.last_subject_of(Kind::Work), Some(4));
+}
+
+#[test]
+fn preemptions_that_were_left_out_count_on_a_continued_chain() {
+    let mut chain = begun(100);
+    for nth in 0..30 {
+        let (kind, cpu, subject) = (Kind::Preempted, 1, nth);
+        let step = Step { kind, cpu, subject };
+        chain.push_and(110 + nth, step, Counts::add_preempted);
+    }
+    // The first three and the last ten have places. Those left out are before 130.
+    assert_eq!((chain.counts().more(), chain.counts().preempted()), (17, 30));
+    for (since, preempted) in [(50, 30), (100, 30), (130, 10), (135, 5)] {
+        let mut other = begun(since);
+        other.append(100, &chain, since);
+        assert_eq!(other.counts().preempted(), preempted, "since {since}");
+    }
 }
 
 #[test]
