@@ -4,7 +4,8 @@
 # Several recorders at the same time, and other users of LTTng. If two recorders share a directory, each alert is in a
 # capture with its trace, and no number is given twice. If two record the same instance, each has all alerts. A recorder
 # that ends removes only its own instance and session, not an instance that replaced its own; the last one stops the
-# session daemon. If another program destroys or stops a session, the recorder reports it within a minute or at the next
+# session daemon. A recorder of an instance that is kept continues with the one that replaces it, and fails if that has
+# another tracker. If another program destroys or stops a session, the recorder reports it within a minute or at the next
 # alert, keeps that alert, and records again. A recorder whose module is unloaded reports this, ends, and leaves nothing
 # behind.
 # long: stock
@@ -83,6 +84,29 @@ cat /tmp/same.log
 assert_eq "$status" 0 "the exit status of a recorder without alerts"
 grep '^same block .* threshold=3600000000000 ' $LT/control || fail "the recorder removed the instance that replaced its own"
 control -same
+
+echo "== an instance that is kept, and replaced"
+control 'next block threshold=50ms dev=slow'
+start next -o /tmp/next next
+next=$!
+# The alert comes before the recorder has noticed.
+kill -STOP $next
+control -next
+control 'next block threshold=50ms dev=slow ring=64'
+reads slow 1 1
+kill -CONT $next
+in_a_while captured /tmp/next 0001
+grep '^latency-tracker: instance next was replaced: the run continues with the new one' /tmp/next.log ||
+	fail "the replacement is not reported"
+traced /tmp/next/0001/trace 8
+control -next
+control 'next wakeup threshold=3600s'
+wait $next && status=0 || status=$?
+cat /tmp/next.log
+assert_eq "$status" 1 "the exit status of a recorder whose instance got another tracker"
+grep '^latency-tracker: instance next was replaced by one of the tracker wakeup,' /tmp/next.log || fail "the tracker is not named"
+grep '^next wakeup ' $LT/control || fail "the recorder removed an instance that it did not create"
+control -next
 
 echo "== a session that is destroyed"
 start gone -o /tmp/gone gone block threshold=50ms dev=slow
