@@ -153,6 +153,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         dates,
         left: &mut left,
         failure: String::new(),
+        unlimited: None,
     };
     recorder.wait_for_alerts(stream, machine)
 }
@@ -224,6 +225,8 @@ struct Machine<'a> {
     left: &'a mut Note,
     /// The last failure to restart the flight recorder, to report each failure once.
     failure: String,
+    /// The last cgroup to which the instance could not be limited, to report each one once.
+    unlimited: Option<u64>,
 }
 
 /// Result of a wake-up that the policy wants captured.
@@ -258,7 +261,7 @@ impl Recorder<'_> {
                 look = Instant::now() + LOOK;
             }
             if let Some(cgroup) = followed.take_if(|cgroup| cgroup.due() <= Instant::now()) {
-                followed = self.follow(cgroup, machine.left);
+                followed = self.follow(cgroup, &mut machine);
             }
             let due = followed.as_ref().map(Followed::due);
             let wake = [end, Some(look), due].into_iter().flatten().min();
@@ -418,9 +421,9 @@ impl Recorder<'_> {
         self.armed.cgroup().and_then(Followed::of)
     }
 
-    /// If the cgroup of the instance has a successor, limits the instance to that one. Returns the cgroup to follow, if
-    /// there is one.
-    fn follow(&self, mut followed: Followed, left: &mut Note) -> Option<Followed> {
+    /// If the cgroup of the instance has a successor, limits the instance to that one; a failure is reported, and tried
+    /// again at the next look. Returns the cgroup to follow, if there is one.
+    fn follow(&self, mut followed: Followed, machine: &mut Machine<'_>) -> Option<Followed> {
         let name = self.args.name();
         let Some(change) = followed.look(|| None) else {
             return Some(followed);
@@ -434,12 +437,17 @@ impl Recorder<'_> {
                 "the cgroup of {name} was removed: nothing is tracked until it is created again"
             )),
             Change::New(number) => {
-                if let Err(error) = self.armed.limit_to(number, left) {
-                    note(&format!(
-                        "the cgroup of {name} was created again, but the instance is still limited to the old one, so \
-                         nothing is tracked: {error:#}"
-                    ));
-                    return None;
+                if let Err(error) = self.armed.limit_to(number, machine.left) {
+                    let is_reported = machine.unlimited == Some(number);
+                    // The instance may have been removed meanwhile.
+                    if !is_reported && self.armed.cgroup() == Some(followed.number()) {
+                        machine.unlimited = Some(number);
+                        note(&format!(
+                            "the cgroup of {name} was created again, but the instance is still limited to the old one, \
+                             so nothing is tracked: {error:#}"
+                        ));
+                    }
+                    return Some(followed);
                 }
                 let unseen = followed.watch(number);
                 note(&format!(

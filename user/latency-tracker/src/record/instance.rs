@@ -130,12 +130,8 @@ impl<'a> Armed<'a> {
 
     /// Limits the instance to the cgroup with this number.
     pub(crate) fn limit_to(&self, cgroup: u64, left: &mut Note) -> Result<()> {
-        let (name, tracker) = (&self.instance.name, &self.instance.tracker);
-        let setting = Setting {
-            key: CGROUP.into(),
-            value: cgroup.to_string(),
-        };
-        self.root.create(name, tracker, &[setting])?;
+        let name = &self.instance.name;
+        self.root.set(name, CGROUP, &cgroup.to_string())?;
         if self.ours.get() {
             let line = self.root.instance(name)?.to_string();
             left.update(|owned| drop(owned.instances.insert(name.clone(), line)));
