@@ -113,7 +113,8 @@ GROUP=/sys/fs/cgroup/lt-recorders
 mkdir $GROUP
 control 'held syscall threshold=3600s cgroup=/lt-recorders'
 first=$(cat $LT/held/cgroup)
-start held -o /tmp/held held
+refused "the instance with another cgroup" latency-tracker record -d 1 held syscall cgroup=/
+start held -o /tmp/held held syscall threshold=3600s cgroup=/lt-recorders
 held=$!
 # Until it is unmounted, each write fails.
 mount --bind /dev/full $LT/held/cgroup
