@@ -75,8 +75,10 @@ pub struct Taken {
     /// Time of day, seconds since 1970.
     taken: u64,
     /// The boot; empty if the kernel does not identify it.
+    #[serde(default)]
     boot_id: String,
     /// CLOCK_BOOTTIME, ns: not shifted when the time of day is set, and running during a suspend.
+    #[serde(default)]
     boottime: u64,
 }
 
@@ -90,6 +92,17 @@ impl Taken {
             boot_id: boot_id.unwrap_or_default().trim_end().to_string(),
             boottime: clock::since_boot().as_nanos() as u64,
         }
+    }
+
+    /// The date, in seconds since 1970. If that was in the boot of `now`, it is by the time of day of `now`, which may
+    /// have been set in between. `None` if the clock had never been set.
+    pub fn date(&self, now: &Self) -> Option<u64> {
+        let age = now.since(self);
+        let by_uptime = age.map(|age| now.taken.saturating_sub(age.as_secs()));
+        // Both times are in whole seconds.
+        let date = by_uptime.filter(|date| date.abs_diff(self.taken) > 2);
+        let date = date.unwrap_or(self.taken);
+        (date >= FIRST.as_secs()).then_some(date)
     }
 
     /// Time since `earlier`; `None` if that was in another boot.
@@ -603,6 +616,25 @@ mod tests {
         // The clock was never set in the boot of this one, so it ages from now on.
         assert_eq!(modified("0002"), today);
         fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_date_is_by_the_present_time_of_day_within_a_boot() {
+        let at = |boot: &str, taken, seconds: u64| Taken {
+            taken,
+            boot_id: boot.to_string(),
+            boottime: seconds * 1_000_000_000,
+        };
+        // The clock was set at 60 s.
+        let now = at("this", 1_800_000_100, 100);
+        let date = |boot, taken, seconds| at(boot, taken, seconds).date(&now);
+        assert_eq!(date("this", 20, 20), Some(1_800_000_020));
+        assert_eq!(date("this", 1_800_000_071, 70), Some(1_800_000_071));
+        assert_eq!(date("other", 20, 20), None);
+        assert_eq!(date("other", 1_700_000_000, 20), Some(1_700_000_000));
+        // As earlier versions saved it.
+        let old: Taken = serde_json::from_str(r#"{"taken":1700000000}"#).unwrap();
+        assert_eq!(old.date(&now), Some(1_700_000_000));
     }
 
     /// Creates a directory in the system's temporary directory, which is sticky.
