@@ -316,6 +316,12 @@ fn what_perf_recorded_is_read_too() {
     let is_recorded = |row: &Value| number(&row["process"]["tid"]) > 0;
     let rows = by_process["rows"].as_array().unwrap();
     assert!(rows.iter().all(is_recorded), "{rows:?}");
+    // A stack has the process and the thread.
+    let by_stack = json(&dir, "sleeps", "perf", &["--by", "stack"]);
+    let rows = table(&by_stack, "sleep")["rows"].as_array().unwrap();
+    let tid = |row: &Value, of: &str| row[of]["tid"].as_u64();
+    let has_both = |row: &Value| tid(row, "process").is_some() && tid(row, "thread").is_some();
+    assert!(rows.iter().any(has_both), "{rows:?}");
     let (status, _, said) = analyze(&dir, "syscalls", "perf", &["--by", "file"]);
     let needs = "--by file needs all system calls and sched_process_fork; record with";
     assert!(status == 1 && said.contains(needs), "{said}");
