@@ -48,6 +48,8 @@ const IRQ_WORK: Need = Need::Event(&["x86_irq_vectors_irq_work_entry", "irq_work
 const HAS_VECTORS: bool = cfg!(target_arch = "x86_64");
 const INSERT: Need = Need::Event(&["block_rq_insert"]);
 const ISSUE: Need = Need::Event(&["block_rq_issue"]);
+/// Shows which threads share descriptors.
+const FORK: Need = Need::Event(&["sched_process_fork"]);
 const COMPLETE: Need = Need::Event(&["block_rq_complete"]);
 const CONTENDED: Need = Need::Event(&["contention_begin", "lock_contention_begin"]);
 const ACQUIRED: Need = Need::Event(&["contention_end", "lock_contention_end"]);
@@ -86,7 +88,7 @@ impl Subject {
             Self::Sleeps => &[SWITCH, WAKING, WAKEUP, HANDLER, SOFTIRQ, TIMER, IRQ_WORK],
             Self::Cpu => &[SWITCH],
             Self::Irq => &[HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, RAISE],
-            Self::Syscalls => &[SWITCH, Need::Calls, Need::Returns],
+            Self::Syscalls => &[SWITCH, Need::Calls, Need::Returns, FORK],
             Self::Io => &[INSERT, ISSUE, COMPLETE],
             Self::Locks => &[SWITCH, Need::Futex, Need::Returns, CONTENDED, ACQUIRED],
             Self::Work => &[SWITCH, QUEUED, STARTED, ENDED],
@@ -403,6 +405,8 @@ mod tests {
         let starts = [HANDLER, SOFTIRQ, TIMER, IRQ_WORK];
         let needs = Subject::Sleeps.needs();
         assert!(starts.iter().all(|start| needs.contains(start)));
+        // Nor is a file known where that of forks has not begun.
+        assert!(Subject::Syscalls.needs().contains(&FORK));
     }
 
     #[test]
