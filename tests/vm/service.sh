@@ -11,7 +11,8 @@
 # its fields, but no explanation, to the journal. After a suspend, its traces have the present time of
 # day. If it hangs, the watchdog kills and restarts it, and no session is left behind; a suspend, or a
 # time of day that is set, is no hang. It is also restarted if its session daemon was killed, and with
-# the unit of the instances.
+# the unit of the instances. It continues if a reload replaces its instance, and is restarted if that
+# gets another tracker.
 # Only members of the group latency-tracker can read the alerts. `systemctl stop` leaves nothing
 # behind, also while a recorder destroys its session. The exporter, which has no privileges, shows
 # the kernel's numbers, and names the capture of a bucket, from an index that only the group can
@@ -300,6 +301,23 @@ differs MainPID "$old" || fail "the recorder is still process $old, whose instan
 wait_until 60 one_session
 reads slow 1 40
 wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=320
+
+echo "== a reload that replaces the instance"
+old=$(property MainPID)
+echo 'slow block threshold=10ms dev=slow ring=64' >$CONF/slow.conf
+systemctl reload latency-tracker
+assert_eq "$(cat $LT/slow/ring)" 64 "ring"
+reads slow 1 48
+wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=384
+journalctl --quiet -o json LATENCY_TRACKER_SECTOR=384 | grep -q "\"LATENCY_TRACKER_CAPTURE\":\"$CAPTURES/" || fail "no capture of the new instance"
+wait_until 60 said $RECORDER 'instance slow was replaced: the run continues with the new one'
+is MainPID "$old" || fail "the recorder was restarted, and its buffers lost"
+echo 'slow wakeup threshold=1h' >$CONF/slow.conf
+systemctl reload latency-tracker
+wait_until 60 said $RECORDER 'instance slow was replaced by one of the tracker wakeup,'
+wait_until 60 differs MainPID "$old"
+wait_until 300 is ActiveState active
+systemctl reset-failed $RECORDER
 
 echo "== stopped while it ends"
 # The recorder ends with its instance. Its command to destroy the session waits until systemd has sent its signals.

@@ -7,9 +7,12 @@
 //!   loop:   NAME/alerts (poll, real-time) -> policy -> post-trigger -> snapshot
 //!           -> DIR/0001/{trace/, alert.json, evidence.json, explanation.txt}
 //!   ends:   signal, --duration, --max-captures, disk budget, instance gone
+//!           (without TRACKER: gone, and not replaced within 10 s)
 //! ```
 //!
 //! The instance is created first, because the kernel then validates its parameters: after a typo, nothing is started.
+//! Without TRACKER, an instance that replaces the removed one is recorded from its start, by the same flight recorder:
+//! `apply` replaces an instance to change a parameter that can only be given at creation.
 //! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new one.
 //! The times of `--cooldown` and `--max-per-day` include suspends. If the time of day is set, dates are corrected (see
 //! [`dates`]).
@@ -37,7 +40,7 @@ pub(crate) mod stream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use lt_common::Outcome;
 use lt_common::capture::{Captures, Partial, Record, Taken, size_of};
 use lt_common::clock;
@@ -71,6 +74,12 @@ const SAMPLE: Duration = Duration::from_secs(1);
 
 /// How often to check whether the flight recorder still records.
 const LOOK: Duration = Duration::from_secs(30);
+
+/// How long to wait for an instance that replaces the removed one.
+const REPLACED: Duration = Duration::from_secs(10);
+
+/// Time between two looks for such an instance.
+const REPLACED_LOOK: Duration = Duration::from_millis(100);
 
 /// Maximum number of alerts of one wake-up that are explained; alert.json has all of them.
 const EXPLAINED: usize = 3;
@@ -144,6 +153,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         dates,
         left: &mut left,
         failure: String::new(),
+        unlimited: None,
     };
     recorder.wait_for_alerts(stream, machine)
 }
@@ -215,6 +225,8 @@ struct Machine<'a> {
     left: &'a mut Note,
     /// The last failure to restart the flight recorder, to report each failure once.
     failure: String,
+    /// The last cgroup to which the instance could not be limited, to report each one once.
+    unlimited: Option<u64>,
 }
 
 /// Result of a wake-up that the policy wants captured.
@@ -249,7 +261,7 @@ impl Recorder<'_> {
                 look = Instant::now() + LOOK;
             }
             if let Some(cgroup) = followed.take_if(|cgroup| cgroup.due() <= Instant::now()) {
-                followed = self.follow(cgroup, machine.left);
+                followed = self.follow(cgroup, &mut machine);
             }
             let due = followed.as_ref().map(Followed::due);
             let wake = [end, Some(look), due].into_iter().flatten().min();
@@ -279,14 +291,11 @@ impl Recorder<'_> {
                 }
             }
             if woken.end {
-                self.armed.set_removed();
-                let unloaded = lt_common::module::is_going() || !self.root.is_loaded();
-                let what = match unloaded {
-                    true => "the latency_tracker module was unloaded".to_string(),
-                    false => format!("instance {} was removed", self.args.name()),
+                let Some(next) = self.successor(end)? else {
+                    break;
                 };
-                note(&format!("{what}, so the run ends"));
-                break;
+                stream = next;
+                followed = self.followed();
             }
         }
         self.service.stopping();
@@ -296,6 +305,47 @@ impl Recorder<'_> {
             out::line(&self.state(&history)?)?;
         }
         Ok(outcome)
+    }
+
+    /// Waits for the instance that replaces the removed one, no longer than until `end`, and returns its alerts. `None`
+    /// if the run ends, which is reported. With TRACKER, the run ends with the instance that it has created or found.
+    fn successor(&self, end: Option<Instant>) -> Result<Option<Stream>> {
+        self.armed.set_removed();
+        let (root, name) = (self.root, self.args.name());
+        let is_unloaded = || lt_common::module::is_going() || !root.is_loaded();
+        let last = Instant::now() + REPLACED;
+        let last = end.map_or(last, |end| end.min(last));
+        while self.args.tracker.is_none() && !is_unloaded() {
+            // By the end of the stream, `control` no longer lists the removed instance. It lists another one of this
+            // name only once the files of the removed one are gone.
+            if let Ok(instance) = root.instance(name) {
+                let tracker = self.armed.tracker();
+                if instance.tracker != tracker {
+                    bail!(
+                        "instance {name} was replaced by one of the tracker {}, and this run records the events for \
+                         {tracker}: start it again",
+                        instance.tracker
+                    );
+                }
+                let stream = Stream::open_whole(root, name)?;
+                note(&format!(
+                    "instance {name} was replaced: the run continues with the new one; operations in between were not \
+                     tracked"
+                ));
+                out::line(&format!("instance: {instance}"))?;
+                return Ok(Some(stream));
+            }
+            if self.signals.last().is_some() || last <= Instant::now() {
+                break;
+            }
+            self.service.sleep(self.signals, REPLACED_LOOK)?;
+        }
+        let what = match is_unloaded() {
+            true => "the latency_tracker module was unloaded".to_string(),
+            false => format!("instance {name} was removed"),
+        };
+        note(&format!("{what}, so the run ends"));
+        Ok(None)
     }
 
     /// Captures the alerts, or reports the reason for not doing so. Returns whether the run continues.
@@ -371,9 +421,9 @@ impl Recorder<'_> {
         self.armed.cgroup().and_then(Followed::of)
     }
 
-    /// If the cgroup of the instance has a successor, limits the instance to that one. Returns the cgroup to follow, if
-    /// there is one.
-    fn follow(&self, mut followed: Followed, left: &mut Note) -> Option<Followed> {
+    /// If the cgroup of the instance has a successor, limits the instance to that one; a failure is reported, and tried
+    /// again at the next look. Returns the cgroup to follow, if there is one.
+    fn follow(&self, mut followed: Followed, machine: &mut Machine<'_>) -> Option<Followed> {
         let name = self.args.name();
         let Some(change) = followed.look(|| None) else {
             return Some(followed);
@@ -387,12 +437,17 @@ impl Recorder<'_> {
                 "the cgroup of {name} was removed: nothing is tracked until it is created again"
             )),
             Change::New(number) => {
-                if let Err(error) = self.armed.limit_to(number, left) {
-                    note(&format!(
-                        "the cgroup of {name} was created again, but the instance is still limited to the old one, so \
-                         nothing is tracked: {error:#}"
-                    ));
-                    return None;
+                if let Err(error) = self.armed.limit_to(number, machine.left) {
+                    let is_reported = machine.unlimited == Some(number);
+                    // The instance may have been removed meanwhile.
+                    if !is_reported && self.armed.cgroup() == Some(followed.number()) {
+                        machine.unlimited = Some(number);
+                        note(&format!(
+                            "the cgroup of {name} was created again, but the instance is still limited to the old one, \
+                             so nothing is tracked: {error:#}"
+                        ));
+                    }
+                    return Some(followed);
                 }
                 let unseen = followed.watch(number);
                 note(&format!(

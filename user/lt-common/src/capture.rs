@@ -11,8 +11,8 @@
 //!
 //! A capture is written under another name and renamed once it is complete, so a numbered directory is never a partial
 //! capture. A capture is renamed again before it is removed. Several recorders may share the output directory: under a
-//! lock (`DIR/.lock`), a capture takes a number, which becomes part of the name of its partial directory, and old
-//! captures are removed.
+//! lock (`DIR/.lock`), a capture takes a number, which becomes part of the name of its partial directory; it gets its
+//! final name; and old captures are removed.
 //!
 //! A trace names every process of the machine, so captures are accessible to their owner only (0700, 0600), and no other
 //! user can redirect them (see private.rs).
@@ -75,8 +75,10 @@ pub struct Taken {
     /// Time of day, seconds since 1970.
     taken: u64,
     /// The boot; empty if the kernel does not identify it.
+    #[serde(default)]
     boot_id: String,
     /// CLOCK_BOOTTIME, ns: not shifted when the time of day is set, and running during a suspend.
+    #[serde(default)]
     boottime: u64,
 }
 
@@ -90,6 +92,17 @@ impl Taken {
             boot_id: boot_id.unwrap_or_default().trim_end().to_string(),
             boottime: clock::since_boot().as_nanos() as u64,
         }
+    }
+
+    /// The date, in seconds since 1970. If that was in the boot of `now`, it is by the time of day of `now`, which may
+    /// have been set in between. `None` if the clock had never been set.
+    pub fn date(&self, now: &Self) -> Option<u64> {
+        let age = now.since(self);
+        let by_uptime = age.map(|age| now.taken.saturating_sub(age.as_secs()));
+        // Both times are in whole seconds.
+        let date = by_uptime.filter(|date| date.abs_diff(self.taken) > 2);
+        let date = date.unwrap_or(self.taken);
+        (date >= FIRST.as_secs()).then_some(date)
     }
 
     /// Time since `earlier`; `None` if that was in another boot.
@@ -131,7 +144,8 @@ impl Captures {
         Ok(Partial { path })
     }
 
-    /// Locks the directory: until the returned file is dropped, no other recorder numbers or removes captures here.
+    /// Locks the directory: until the returned file is dropped, no other recorder numbers, completes or removes captures
+    /// here.
     pub fn alone(&self) -> Result<File> {
         let file = open_lock(&self.lock)?;
         let locked = file.lock();
@@ -156,8 +170,10 @@ impl Captures {
         Ok(partial)
     }
 
-    /// Renames a complete capture to its number.
+    /// Renames a complete capture to its number, under the lock of [`Captures::alone`], which the caller must not hold:
+    /// another recorder that adds up sizes finds the capture by one of its names.
     pub fn keep(&self, partial: Partial, number: u64) -> Result<PathBuf> {
+        let _alone = self.alone()?;
         let path = self.directory.join(format!("{number:04}"));
         fs::rename(&partial.path, &path).with_context(|| path.display().to_string())?;
         Ok(path)
@@ -170,7 +186,8 @@ impl Captures {
         Ok(kept.chain(reserved).max().map_or(1, |n| n + 1))
     }
 
-    /// Size of all captures in bytes, including those that are not complete yet, but have a number.
+    /// Size of all captures in bytes, including those that are not complete yet, but have a number. Without the lock of
+    /// [`Captures::alone`], a capture that is completed or removed meanwhile may be missing.
     pub fn size(&self) -> Result<u64> {
         Ok(total(&self.complete()?) + total(&self.reserved()?))
     }
@@ -531,7 +548,32 @@ mod tests {
             size_of(&partial.path) + size_of(&other.path)
         );
         assert!(theirs.keep(other, 2).unwrap().ends_with("0002"));
-        assert!(mine.keep(partial, 1).unwrap().ends_with("0001"));
+        // While another recorder adds up sizes, the capture keeps its name.
+        let alone = theirs.alone().unwrap();
+        let size = theirs.size().unwrap();
+        let mine = &mine;
+        std::thread::scope(|scope| {
+            let (thread, threads) = std::sync::mpsc::channel();
+            let keeping = scope.spawn(move || {
+                let own = fs::read_link("/proc/thread-self").unwrap();
+                thread.send(own).unwrap();
+                mine.keep(partial, 1).unwrap()
+            });
+            let own = threads.recv().unwrap();
+            let stat = Path::new("/proc").join(own).join("stat");
+            let sleeps = || {
+                let stat = fs::read_to_string(&stat).unwrap_or_default();
+                stat.rsplit_once(") ")
+                    .is_some_and(|(_, state)| state.starts_with('S'))
+            };
+            while !sleeps() && !keeping.is_finished() {
+                std::thread::yield_now();
+            }
+            assert!(!keeping.is_finished());
+            assert_eq!(theirs.size().unwrap(), size);
+            drop(alone);
+            assert!(keeping.join().unwrap().ends_with("0001"));
+        });
         assert_eq!(mine.next_number().unwrap(), 3);
         fs::remove_dir_all(&dir).unwrap();
     }
@@ -574,6 +616,25 @@ mod tests {
         // The clock was never set in the boot of this one, so it ages from now on.
         assert_eq!(modified("0002"), today);
         fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_date_is_by_the_present_time_of_day_within_a_boot() {
+        let at = |boot: &str, taken, seconds: u64| Taken {
+            taken,
+            boot_id: boot.to_string(),
+            boottime: seconds * 1_000_000_000,
+        };
+        // The clock was set at 60 s.
+        let now = at("this", 1_800_000_100, 100);
+        let date = |boot, taken, seconds| at(boot, taken, seconds).date(&now);
+        assert_eq!(date("this", 20, 20), Some(1_800_000_020));
+        assert_eq!(date("this", 1_800_000_071, 70), Some(1_800_000_071));
+        assert_eq!(date("other", 20, 20), None);
+        assert_eq!(date("other", 1_700_000_000, 20), Some(1_700_000_000));
+        // As earlier versions saved it.
+        let old: Taken = serde_json::from_str(r#"{"taken":1700000000}"#).unwrap();
+        assert_eq!(old.date(&now), Some(1_700_000_000));
     }
 
     /// Creates a directory in the system's temporary directory, which is sticky.

@@ -185,6 +185,12 @@ impl Builder {
         self.ground.task_text(id)
     }
 
+    /// The name with which a file was opened, or its kind, such as `socket`.
+    #[must_use]
+    pub fn file(&self, file: FileName) -> &str {
+        self.ground.files.text(file)
+    }
+
     /// Returns the tables.
     #[must_use]
     pub fn finish(mut self) -> Tables {

@@ -65,6 +65,8 @@ pub(crate) enum Need {
     Futex,
     /// The current thread, as a field of the events themselves.
     Thread,
+    /// Kernels of an architecture on which all interrupts have handlers, so that there are no `x86_irq_vectors_*`.
+    NoVectors,
 }
 
 /// The name of an event, without perf's name of its system.
@@ -81,10 +83,10 @@ impl Need {
         }
     }
 
-    /// Whether the events of a class meet this need. No class meets [`Need::Files`] alone.
+    /// Whether the events of a class meet this need. No class meets [`Need::Files`] or [`Need::NoVectors`] alone.
     pub(crate) fn has(self, class: &Class) -> bool {
         match self {
-            Self::Files => false,
+            Self::Files | Self::NoVectors => false,
             Self::Event(names) | Self::Always(names) => names.contains(&name_of(class)),
             Self::Calls | Self::AllCalls => kinds::kind(class).is_some_and(|kind| kind.is_call()),
             Self::Returns => returns(class).is_some(),
@@ -258,6 +260,7 @@ impl<'a> Steps<'a> {
             Need::AllCalls => several::has_all_calls(reader, &kernels),
             Need::Always(_) => several::in_all(reader, &kernels, &|class| need.has(class)),
             Need::Files => files::are_shown(reader),
+            Need::NoVectors => several::has_no_vectors(reader, &kernels),
             need => reader.classes().any(|class| need.has(class)),
         };
         self.sink.begin(&has)

@@ -147,13 +147,26 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Why figures are missing.
+    /// Why figures are missing, or not what they seem.
     pub(super) fn caveats(&self) -> Vec<String> {
         let mut caveats = self.caveats.clone();
         if let Some(cpu) = self.found.tables.absent() {
             caveats.push(format!(
                 "the trace has no stream of CPU {cpu}, so no time of a thread or a disk is measured"
             ));
+        }
+        let tables = &self.found.tables;
+        let is_relative = |(_, key): &(u64, Key)| match key {
+            Key::File(Some(File::Named(name))) => !tables.file(*name).starts_with('/'),
+            _ => false,
+        };
+        let mut keys = tables.tables.iter().flat_map(|table| table.rows.keys());
+        if keys.any(is_relative) {
+            caveats.push(
+                "a row may be several files if its name does not start with /: it is a path relative to the working \
+                 directory of each process, which is not known, or the kind of a descriptor, such as socket"
+                    .to_string(),
+            );
         }
         caveats
     }
