@@ -146,7 +146,8 @@ assert_eq "$(seqs /tmp/last/0001/alert.json)" 1 "the alert before Ctrl-C"
 mkfifo /tmp/output
 latency-tracker record --no-explain -o /tmp/unread unread block threshold=50ms dev=slow >/tmp/output 2>/tmp/record.log &
 recorder=$!
-sed '/^armed/q' /tmp/output
+# Not sed: busybox's waits for the line after the one that ends it.
+while read -r line && [ "${line#armed}" = "$line" ]; do :; done </tmp/output
 reads slow 1 0
 wait $recorder || true
 cat /tmp/record.log
