@@ -7,12 +7,13 @@
 //!   loop:   NAME/alerts (poll, real-time) -> policy -> post-trigger -> snapshot
 //!           -> DIR/0001/{trace/, alert.json, evidence.json, explanation.txt}
 //!   ends:   signal, --duration, --max-captures, disk budget, instance gone
-//!           (without TRACKER: gone, and not replaced within 10 s)
+//!           (without TRACKER: gone, and not replaced by `apply`)
 //! ```
 //!
 //! The instance is created first, because the kernel then validates its parameters: after a typo, nothing is started.
 //! Without TRACKER, an instance that replaces the removed one is recorded from its start, by the same flight recorder:
-//! `apply` replaces an instance to change a parameter that can only be given at creation.
+//! `apply` replaces an instance to change a parameter that can only be given at creation. As long as an `apply` is
+//! running, the recorder waits for the new instance.
 //! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new one.
 //! The times of `--cooldown` and `--max-per-day` include suspends. If the time of day is set, dates are corrected (see
 //! [`dates`]).
@@ -63,6 +64,7 @@ use self::policy::{History, Skip};
 use self::relay::Relay;
 use self::room::room;
 use self::stream::{Stream, Woken};
+use crate::config::{STATE, is_being_applied};
 use crate::explain::explain;
 use crate::service::Service;
 
@@ -75,7 +77,7 @@ const SAMPLE: Duration = Duration::from_secs(1);
 /// How often to check whether the flight recorder still records.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// How long to wait for an instance that replaces the removed one.
+/// How long to wait for an instance that replaces the removed one if this user may not know whether `apply` is running.
 const REPLACED: Duration = Duration::from_secs(10);
 
 /// Time between two looks for such an instance.
@@ -307,15 +309,18 @@ impl Recorder<'_> {
         Ok(outcome)
     }
 
-    /// Waits for the instance that replaces the removed one, no longer than until `end`, and returns its alerts. `None`
-    /// if the run ends, which is reported. With TRACKER, the run ends with the instance that it has created or found.
+    /// Returns the alerts of the instance that replaces the removed one. While an `apply` is running, waits for that
+    /// instance, though not beyond `end`. `None` if the run ends, which is reported. With TRACKER, the run ends with
+    /// the instance that it has created or found.
     fn successor(&self, end: Option<Instant>) -> Result<Option<Stream>> {
         self.armed.set_removed();
         let (root, name) = (self.root, self.args.name());
         let is_unloaded = || lt_common::module::is_going() || !root.is_loaded();
         let last = Instant::now() + REPLACED;
-        let last = end.map_or(last, |end| end.min(last));
+        let mut is_waiting = false;
         while self.args.tracker.is_none() && !is_unloaded() {
+            // Read before the instances: an `apply` that has ended since the removal has created the instance by now.
+            let may_come = is_being_applied(Path::new(STATE));
             // By the end of the stream, `control` no longer lists the removed instance. It lists another one of this
             // name only once the files of the removed one are gone.
             if let Ok(instance) = root.instance(name) {
@@ -335,8 +340,15 @@ impl Recorder<'_> {
                 out::line(&format!("instance: {instance}"))?;
                 return Ok(Some(stream));
             }
-            if self.signals.last().is_some() || last <= Instant::now() {
+            let now = Instant::now();
+            let is_over = !may_come.unwrap_or(now < last) || end.is_some_and(|end| end <= now);
+            if is_over || self.signals.last().is_some() {
                 break;
+            }
+            if !std::mem::replace(&mut is_waiting, true) {
+                note(&format!(
+                    "instance {name} was removed: waiting for `apply`, which may replace it"
+                ));
             }
             self.service.sleep(self.signals, REPLACED_LOOK)?;
         }

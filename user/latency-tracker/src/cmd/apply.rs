@@ -18,10 +18,7 @@ use lt_proc::{Instance, ParamInfo, ProcRoot, Setting, TrackerInfo};
 use nix::fcntl::{Flock, FlockArg};
 
 use crate::cli::ApplyArgs;
-use crate::config::{Config, DIRECTORY, Entry};
-
-/// The directory where `apply` records the instances that it has started; cleared at boot.
-const STATE: &str = "/run/latency-tracker";
+use crate::config::{Config, DIRECTORY, Entry, LOCK, STATE};
 
 pub(crate) fn run(root: &ProcRoot, args: &ApplyArgs) -> Result<Outcome> {
     let paths = real(&args.paths)?;
@@ -62,8 +59,8 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     real.collect()
 }
 
-/// The instances that earlier runs have started. A locked file ensures that only one `apply` runs at
-/// a time.
+/// The instances that earlier runs have started. A locked file ensures that only one `apply` runs at a time, and shows
+/// recorders that an instance may be replaced.
 #[derive(Debug)]
 struct Books {
     path: PathBuf,
@@ -74,7 +71,7 @@ struct Books {
 impl Books {
     fn open(directory: &Path) -> Result<Self> {
         fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
-        let file = File::create(directory.join("lock"))?;
+        let file = File::create(directory.join(LOCK))?;
         let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| error)?;
         let path = directory.join("applied.json");
         let entries = match fs::read(&path) {

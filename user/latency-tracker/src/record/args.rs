@@ -48,8 +48,8 @@ Examples:
   latency-tracker record --events-for cpu,irq -d 10s
 
 With TRACKER, the instance is created for the run and removed afterwards.
-Without TRACKER, the instance must exist, and is kept. If another one of its
-name and tracker replaces it within 10s, the run continues with that one.
+Without TRACKER, the instance must exist, and is kept. If `apply` replaces it
+by one of the same tracker, the run continues with that one.
 
 A capture is a numbered directory:
   trace/           the trace, for babeltrace2; Trace Compass needs

@@ -318,7 +318,6 @@ pub(super) fn nanoseconds(cycles: u64, frequency: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::sync::atomic::AtomicBool;
 
     use lt_model::Class::Working;

@@ -170,9 +170,9 @@ impl Subject {
                 if !recorded.has_interrupts() {
                     hints.push(match has(Need::NoVectors) {
                         false => {
-                            "irq_handler_*, irq_softirq_*, timer_hrtimer_expire_* and, unless this trace is known to be \
-                             of arm64, x86_irq_vectors_* are not all in it: a waker is the named thread, or an interrupt \
-                             of it; record with -e 'irq_*' -e 'timer_hrtimer_expire_*' and, on x86, -e \
+                            "irq_handler_*, irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* are not all in \
+                             this trace, nor is it known to be of arm64: a waker is the named thread, or an interrupt of \
+                             it; record with -e 'irq_*' -e 'timer_hrtimer_expire_*' and, on x86, -e \
                              'x86_irq_vectors_*'"
                         }
                         true => {
