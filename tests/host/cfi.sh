@@ -20,6 +20,6 @@ refused "a module for kCFI" 'kernels with CONFIG_CFI are not supported' "$LT_TOP
 
 mkdir "$work/top"
 cp -r "$LT_TOP"/{Kbuild,rust,include,scripts} "$work/top/"
-sed -i 's/_flags: c_int,/_flags: u64,/' "$work/top/rust/sys/accept.rs"
+sed -i 's/_flags: c_int/_flags: u64/' "$work/top/rust/sys/accept.rs"
 ! cmp -s "$LT_TOP/rust/sys/accept.rs" "$work/top/rust/sys/accept.rs" || { echo "nothing is different"; exit 1; }
 refused "a probe of another type" 'mismatched types' "$work/top/scripts/build-module" stock
