@@ -22,7 +22,9 @@
 //!   counted.
 //! - A task sleeps in a call when the instance starts: it gets an event then (stock.rs). A running
 //!   or runnable task does not, as there is no way to tell whether it is still in its call. If it
-//!   is, the end of that call has no start and is not counted.
+//!   is, the end of that call has no start and is not counted. A task that is exiting gets no event
+//!   either: it may sleep after `sched_process_exit`, and the event would stay until another task
+//!   gets its address.
 //!
 //! With `stacks=switch`, the stack of a task whose call has exceeded the threshold is walked at
 //! each switch-in, while it is still the stack of the wait. Each of these stacks is an alert with

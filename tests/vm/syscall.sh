@@ -3,8 +3,9 @@
 #
 # A long call is reported once, with its arguments and result. A call that hangs is reported once,
 # with its stack, and with stacks=switch also each time its task is switched in. A call that never
-# returns is dropped. A task whose thread ID changes is still tracked, also if its execve fails.
-# Calls of 32-bit programs are distinguished. Lists of calls work, and errors in a list are reported.
+# returns is dropped, and not found at the start. A task whose thread ID changes is still tracked,
+# also if its execve fails. Calls of 32-bit programs are distinguished. Lists of calls work, and
+# errors in a list are reported.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -21,6 +22,7 @@ read=$(number_of read) write=$(number_of write)
 # calls WORD...: run tests/calls.py with these words; its thread ID is then in $tid.
 calls() { tid=$(python3 /lt/tests/calls.py "$@"); tid=${tid#*=}; }
 
+need /usr/bin/unshare
 load_module
 # Warm up: the first run of anything is slow under emulation.
 calls write 10 3
@@ -100,6 +102,20 @@ control 'w syscall threshold=0 calls=exit_group comm=true'
 for _ in 1 2 3; do /bin/true; done
 assert_eq "$(stat w started) $(stat w gone) $(stat w pending) $(stat w alerts)" "3 3 0 0" "exits: started, gone, pending, alerts"
 control -w
+
+# The first process of a PID namespace exits. It sleeps until the other one is reaped, after sched_process_exit: nothing
+# would end an event that starts then.
+mkfifo /tmp/end
+/usr/bin/unshare --pid sh -c '(read -r _ </tmp/end) & sleep 1000 & exec sleep 1000' &
+holder=$!
+wait_until 30 grep -qs nanosleep /proc/$holder/stack
+echo >/tmp/end
+is_exiting() { grep -qs zap_pid_ns_processes /proc/[0-9]*/stack; }
+wait_until 30 is_exiting
+control 'w syscall threshold=3600s calls=exit_group'
+assert_eq "$(stat w before_start) $(stat w pending)" "0 0" "a task that exits: before_start, pending"
+control -w
+kill $holder
 
 # The thread ID changes during the call.
 control 'w syscall threshold=0 calls=execve'

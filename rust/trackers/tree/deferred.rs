@@ -272,14 +272,14 @@ impl Probes {
         draft.begin(&[key], start);
     }
 
-    /// Whether the work item that the current task executes has this function, or an unknown one:
-    /// the function is the subject of a step that may have been left out.
+    /// Whether the work item that the current task executes has this function, or an unknown one,
+    /// see [`Look::executed`].
     #[cold]
     #[inline(never)]
     fn may_execute(&self, guard: &Guard, current: &TaskRef<'_>, function: u64) -> bool {
         let engine = self.core.engine();
         let event = engine.copy_of(guard, &key(current), is_running_copy);
-        let called = event.and_then(|event| chain_in(&event.data).last_subject_of(Kind::Work));
+        let called = event.and_then(|event| chain_in(&event.data).executed());
         called.is_none_or(|called| called == function)
     }
 

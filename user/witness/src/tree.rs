@@ -654,6 +654,35 @@ mod tests {
     }
 
     #[test]
+    fn the_function_of_a_work_is_unknown_on_the_chain_of_another_waking() {
+        let lines = [
+            IDLE,
+            "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
+            "[000] d.h1. 12 0 workqueue_queue_work: work struct=00000000cd function=do_it workqueue=q req_cpu=8192 cpu=0",
+            "[000] d.h1. 14 0 irq_handler_exit: irq=27 ret=handled",
+            "[000] ..... 22 3 workqueue_execute_start: work struct 00000000cd: function do_it",
+            "[000] d..2. 23 3 sched_switch: prev_comm=kworker/0:1 prev_pid=3 prev_prio=120 prev_state=S ==> \
+                next_comm=swapper/0 next_pid=0 next_prio=120",
+            "[000] d.h1. 24 0 irq_handler_entry: irq=27 name=eth0",
+            "[000] d.h2. 25 0 sched_waking: comm=kworker/0:1 pid=3 prio=120 target_cpu=000",
+            "[000] d.h1. 26 0 irq_handler_exit: irq=27 ret=handled",
+            "[000] d..2. 27 0 sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> \
+                next_comm=kworker/0:1 next_pid=3 next_prio=120",
+            "[000] d..1. 28 3 workqueue_queue_work: work struct=00000000cd function=do_more workqueue=q req_cpu=8192 cpu=0",
+            "[000] ..... 29 3 workqueue_execute_end: work struct 00000000cd: function do_it",
+            "[000] ..... 30 3 workqueue_execute_start: work struct 00000000cd: function do_more",
+            "[000] d..3. 31 3 sched_waking: comm=x pid=9 prio=120 target_cpu=001",
+            RUNS,
+        ];
+        assert_eq!(faults(&lines, ""), ["0 chains agree, expected at least 1"]);
+        // In the state `D`, the worker sleeps in the middle of its work, and stays on its chain.
+        let waits = lines[5].replace("prev_state=S", "prev_state=D");
+        let mut lines = lines.to_vec();
+        lines[5] = &waits;
+        assert!(faults(&lines, "")[0].contains("no alert for tid 9"));
+    }
+
+    #[test]
     fn a_call_is_followed_to_the_other_cpu() {
         let lines = [
             IDLE,

@@ -558,26 +558,36 @@ fn a_work_has_the_steps_of_its_worker_since_it_was_queued() {
 }
 
 #[test]
-fn the_last_step_of_a_kind_may_have_been_left_out() {
+fn the_function_of_a_work_item_is_known_on_the_chain_of_its_worker() {
     let step = |kind, subject| Step {
         kind,
         cpu: 0,
         subject,
     };
     let mut chain = begun(100);
-    assert_eq!(chain.last_subject_of(Kind::Work), None);
+    assert_eq!(chain.executed(), None);
     for item in [1, 2] {
         chain.push(110, step(Kind::Work, item));
-        assert_eq!(chain.last_subject_of(Kind::Work), Some(item));
+        assert_eq!(chain.executed(), Some(item));
+    }
+    // The worker sleeps in the middle of the item. Then it wakes another worker, which executes another item.
+    let mut woken = chain;
+    for kind in [Kind::Sleep, Kind::Waking, Kind::Switch] {
+        woken.push(120, step(kind, 3));
+        assert_eq!(woken.executed(), Some(2));
+    }
+    for kind in [Kind::Waking, Kind::Switch, Kind::Sleep, Kind::Waking] {
+        woken.push(130, step(kind, 4));
+        assert_eq!(woken.executed(), None);
     }
     for at in 0..20 {
-        chain.push(120 + at, step(Kind::Waking, 3));
+        chain.push(120 + at, step(Kind::Sleep, 0));
     }
     // Both are among the first steps, but a third one might be among those left out.
     assert!(chain.counts().more() > 0 && chain.last_of(Kind::Work) > 0);
-    assert_eq!(chain.last_subject_of(Kind::Work), None);
+    assert_eq!(chain.executed(), None);
     chain.push(200, step(Kind::Work, 4));
-    assert_eq!(chain.last_subject_of(Kind::Work), Some(4));
+    assert_eq!(chain.executed(), Some(4));
 }
 
 #[test]

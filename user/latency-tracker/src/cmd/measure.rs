@@ -69,8 +69,8 @@ fn head(measure: &Measure) -> Vec<String> {
     if let Some(cycles) = empty.and_then(|probe| probe.value("cycles")) {
         lines.extend(out::wrap(
             &format!(
-                "Cycles are those of {CYCLES}. Reading the counters takes {} of them (median), which is \
-                 part of each value below.",
+                "Cycles are those of {CYCLES}. Reading the counters takes {} of them (median), which \
+                 is part of each value below.",
                 cycles.p50
             ),
             0,

@@ -99,7 +99,7 @@ enum Is {
 struct Task {
     is: Is,
     tip: Option<Chain>,
-    /// The work item that the task executes: its address, and its function.
+    /// The address and the function of the work item that the task executes.
     work: Option<(String, String)>,
     /// A wakeup while another CPU shows the task running; the tip that it makes if the task was
     /// asleep; and whether the waker may have released a lock.
@@ -256,8 +256,12 @@ impl Rebuild {
             "workqueue_queue_work" | "sched_kthread_work_queue_work" => {
                 let function = word(line.fields, "function=")?;
                 let work = word(line.fields, "work struct=")?.to_string();
-                let by = self.task(line.current).work.as_ref();
-                let is_by = by.is_some_and(|(by, called)| *by == work && called == function);
+                let task = self.task(line.current);
+                // As in the module, the address alone decides if the worker's chain lacks the function.
+                let is_known = task.tip.as_ref().is_some_and(Chain::is_of_work);
+                let may_be = |called: &str| called == function || !is_known;
+                let by = task.work.as_ref();
+                let is_by = by.is_some_and(|(by, called)| *by == work && may_be(called));
                 if line.context == "task" && is_by {
                     // The item defers the rest of its work, whose origin is unknown.
                     self.works.remove(&work);
