@@ -59,7 +59,7 @@ impl fmt::Display for Value {
 
 impl Serialize for Value {
     /// Writes a bare number as a JSON number, and everything else as a string. That includes digits
-    /// that are not a number, such as an address without letters.
+    /// after a leading zero, such as a pseudonym (`%p`) that happens to have no letters.
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         if let Value::Bare(text) = self {
             match (text.parse::<u64>(), text.parse::<i64>()) {

@@ -120,7 +120,7 @@ impl Root {
         Ok(names)
     }
 
-    /// Returns the target of a symbolic link; `None` if it is not a link or does not exist.
+    /// Returns the target of a symbolic link; `None` if it is not a link or cannot be read.
     pub(super) fn link(&self, path: &str) -> Option<String> {
         let target = fs::read_link(self.at(path)).ok()?;
         Some(target.to_string_lossy().into_owned())
