@@ -15,7 +15,7 @@ pub(crate) struct Row<'a> {
     label: Option<&'a Fields>,
     /// The share of the sum of all delays, in parts per million.
     share_ppm: u64,
-    /// Upper bounds of buckets.
+    /// Upper bounds: the longest delay of a bucket, or of the label if that is shorter.
     percentiles: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
     delays: &'a Delays,
@@ -44,7 +44,7 @@ pub(crate) fn sorted(labels: &Labels) -> Vec<Row<'_>> {
 }
 
 /// The text of a label, which is not safe to print yet: a cgroup's path, the innermost function of a
-/// stack, the bare value of a single field, or all fields.
+/// stack, or the fields as a phrase, without the name `by` if the phrase begins with it.
 fn text(by: &str, label: &Fields) -> String {
     if by == STACK {
         let stack = label.stack();

@@ -25,7 +25,8 @@ const TOGETHER: Duration = Duration::from_secs(1);
 /// How often to look for a module that is not loaded.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Starts a thread that sends all alerts from now on. It ends with the process.
+/// Starts a thread that sends the alerts from now on. It ends with the process. If the module is loaded later, alerts
+/// that are raised before its file is found are not sent.
 pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
     // If the module is loaded, opens the file before this returns, so that no alert is missed.
     let mut file = root.open_alerts(None, false).ok();

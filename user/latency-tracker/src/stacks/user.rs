@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The stack of a late operation in user space, in a form that can be summed: without addresses, which differ from
-//! process to process.
+//! The stack of a late operation in user space, in a form that can be summed: without the addresses of functions in
+//! known files, which differ from process to process.
 
 use lt_proc::{Alert, UserEnd, UserFrame, UserStack};
 
@@ -49,7 +49,7 @@ impl User {
         }
     }
 
-    /// Equal for all operations that are summed.
+    /// The stack without offsets: equal for all operations that are summed together.
     pub(super) fn key(&self) -> Self {
         let mut key = self.clone();
         if let Self::Stack { functions, .. } = &mut key {

@@ -69,8 +69,8 @@ pub(super) fn are_shown(reader: &Reader) -> bool {
     several::in_all(reader, &kernels, &is_fork) && several::has_all_calls(reader, &kernels)
 }
 
-/// The time in which that is shown for all processors. In a snapshot, the stream of the system calls of a processor may
-/// start later than that of its switches, if they are in different channels.
+/// The time in which all processors show which files system calls work on. In a snapshot, the stream of the system
+/// calls of a processor may start later than that of its switches, if they are in different channels.
 pub(super) fn shown(reader: &Reader, kernels: &[bool]) -> (u64, u64) {
     let is_call = |class: &Class| kinds::kind(class).is_some_and(|kind| kind.is_call());
     let dark = several::dark(reader, kernels, &[&is_call, &is_fork]);
