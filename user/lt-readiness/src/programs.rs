@@ -22,8 +22,8 @@ const LINKS: [&str; 8] = [
     "uprobe_multi",
     "uretprobe_multi",
 ];
-/// Types of programs (enum bpf_prog_type) that can be attached without a link: kprobe, tracepoint, perf_event,
-/// raw_tracepoint.
+/// Types of programs (enum bpf_prog_type) that run at a traced point: kprobe, tracepoint and perf_event, which can be
+/// attached without a link, and raw_tracepoint.
 const TYPES: [u64; 4] = [2, 5, 7, 17];
 /// The attach type of security module programs, which are also attached by a `tracing` link (enum
 /// bpf_attach_type).
@@ -55,7 +55,7 @@ pub(super) fn tracing(root: &Root, _: &Target) -> Found {
     }
 }
 
-/// Returns the processes with open files of LTTng's kernel tracer and of perf events, such as
+/// Returns the processes with open files of LTTng's kernel tracer or of perf events, such as
 /// `LTTng session of lttng-sessiond[123]`.
 pub(super) fn tracers(root: &Root) -> Result<Vec<String>, Missing> {
     const KINDS: [(&str, &str); 2] = [

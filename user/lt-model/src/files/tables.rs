@@ -111,9 +111,9 @@ pub(super) struct Tables {
     next: u64,
     by_thread: HashMap<i32, u64>,
     by_address: HashMap<u64, u64>,
-    /// What threads closed whose table is guessed or not known.
+    /// What was closed by threads whose table is guessed or not known.
     closed_by_guessed: Closed,
-    /// What threads closed whose table is from a dump.
+    /// What was closed by threads whose table is from a dump.
     closed_by_dumped: Closed,
     /// Number of descriptors in all tables.
     stored: usize,
@@ -124,8 +124,8 @@ impl Tables {
         self.all.get(self.by_thread.get(&tid)?)
     }
 
-    /// The last event that closed this number and may have closed it in a table of this origin, although by a thread
-    /// that is not known to share the table.
+    /// The last event by which a thread that is not known to share a table of this origin may have closed this number
+    /// in it; 0 if there is none.
     fn closed_elsewhere(&self, origin: Origin, fd: i32) -> u64 {
         let last = |by: Origin, closed: &Closed| match by.may_share(origin) {
             true => closed.last(fd),
@@ -146,7 +146,7 @@ impl Tables {
         of.file.filter(|_| self.is_valid(table, fd, of))
     }
 
-    /// Whether a descriptor of a thread may have changed after the event number `since`.
+    /// Whether a descriptor of a thread may have changed after event number `since`.
     pub(super) fn has_changed(&self, tid: i32, fd: i32, since: u64) -> bool {
         let table = self.of(tid);
         let changed = table.and_then(|table| table.of.get(&fd));
@@ -156,7 +156,7 @@ impl Tables {
             || self.closed_elsewhere(origin, fd) > since
     }
 
-    /// What threads closed whose table has this origin.
+    /// What was closed by threads whose table has this origin.
     fn closed_by(&mut self, origin: Origin) -> Option<&mut Closed> {
         match origin {
             Origin::Known => None,
@@ -234,7 +234,7 @@ impl Tables {
         let id = tid.and_then(|tid| self.by_thread.get(&tid)).copied();
         let table = id.and_then(|id| self.all.get(&id));
         let origin = table.map_or(Origin::Guessed, |table| table.origin);
-        // Threads of this process may seem to have other tables. The ring closes numbers there at any time.
+        // Other threads of this process may seem to have other tables, in which the ring may close numbers at any time.
         if let Some(closed) = self.closed_by(origin) {
             closed.ranges.add(0, u64::MAX);
         }
@@ -251,7 +251,7 @@ impl Tables {
         }
     }
 
-    /// Adds a table, which is this thread's.
+    /// Adds a table that only this thread has.
     fn add(&mut self, tid: i32, origin: Origin, of: Descriptors) -> u64 {
         self.leave(tid);
         let id = self.next;
@@ -295,7 +295,7 @@ impl Tables {
         }
     }
 
-    /// Lets `child` share the table of `parent`. If it is not `certain`, it may have a copy instead.
+    /// Lets `child` share the table of `parent`. Unless this is `certain`, `child` may have a copy instead.
     pub(super) fn share(&mut self, parent: i32, child: i32, certain: bool) {
         self.leave(child);
         let Some(id) = self.by_thread.get(&parent).copied() else {
@@ -315,7 +315,7 @@ impl Tables {
     }
 
     /// Gives `tid` a table of its own: a copy of the table of `from` with the descriptors that `keeps` selects, except
-    /// those that changed after the event number `since`, when the copy may already have been made.
+    /// those that changed after event number `since`, when the copy may already have been made.
     pub(super) fn copy(
         &mut self,
         from: i32,
