@@ -19,7 +19,7 @@ use nix::time::{ClockId, clock_gettime};
 /// Once a message has this many alerts, no more are read for it.
 const MOST: usize = 1024;
 
-/// The alerts of this period are sent together.
+/// The pause after all alerts have been sent. The alerts of this period are sent together.
 const TOGETHER: Duration = Duration::from_secs(1);
 
 /// How often to look for a module that is not loaded.
@@ -55,7 +55,6 @@ fn read(file: &File, outbox: &Outbox, resource: &Resource) -> Result<()> {
     loop {
         let mut polled = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
         poll(&mut polled, PollTimeout::NONE).context("poll")?;
-        thread::sleep(TOGETHER);
         loop {
             let (mut records, mut missed, mut end, mut more) = (Vec::new(), 0, false, true);
             while more && !end && records.len() < MOST {
@@ -82,10 +81,12 @@ fn read(file: &File, outbox: &Outbox, resource: &Resource) -> Result<()> {
                 break;
             }
         }
+        thread::sleep(TOGETHER);
     }
 }
 
-/// Returns the time of day of a time in `CLOCK_MONOTONIC`, ns.
+/// Returns the time of day of a time in `CLOCK_MONOTONIC`, ns. A suspend since then shifts the result, so an alert is
+/// read as soon as this thread is woken; the kernel wakes it at most once a second.
 fn time_of(monotonic: u64) -> SystemTime {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
     SystemTime::now() - now.saturating_sub(Duration::from_nanos(monotonic))
