@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use lt_common::out::note;
 use lt_common::wait::Lines;
 use lt_export::{Outbox, Record, Resource};
-use lt_proc::{ProcRoot, StreamLine};
+use lt_proc::{ProcError, ProcRoot, StreamLine};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
 
@@ -28,25 +28,56 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// Starts a thread that sends the alerts from now on. It ends with the process. If the module is loaded later, alerts
 /// that are raised before its file is found are not sent.
 pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
+    let mut source = Source::new(root);
     // If the module is loaded, opens the file before this returns, so that no alert is missed.
-    let mut file = root.open_alerts(None, false).ok();
+    let mut file = source.open();
     thread::spawn(move || {
-        let mut said = String::new();
         loop {
             if let Some(file) = file.take()
                 && let Err(error) = read(&file, &outbox, &resource)
             {
-                let text = format!("{error:#}");
-                if said != text {
-                    note(&text);
-                    said = text;
-                }
+                source.say(format!("{error:#}"));
             }
             // The module was unloaded, or is not loaded yet.
             thread::sleep(AGAIN);
-            file = root.open_alerts(None, false).ok();
+            file = source.open();
         }
     });
+}
+
+/// The file with the alerts of all instances.
+struct Source {
+    root: ProcRoot,
+    /// The last note, which is not repeated.
+    said: String,
+}
+
+impl Source {
+    fn new(root: ProcRoot) -> Self {
+        Self {
+            root,
+            said: String::new(),
+        }
+    }
+
+    /// Opens the file. If that fails although the module is loaded, notes why.
+    fn open(&mut self) -> Option<File> {
+        match self.root.open_alerts(None, false) {
+            Ok(file) => Some(file),
+            Err(ProcError::NotLoaded(_)) => None,
+            Err(error) => {
+                self.say(format!("no alerts: {:#}", anyhow::Error::from(error)));
+                None
+            }
+        }
+    }
+
+    fn say(&mut self, text: String) {
+        if self.said != text {
+            note(&text);
+            self.said = text;
+        }
+    }
 }
 
 /// Sends the alerts until the module is unloaded.
@@ -90,4 +121,24 @@ fn read(file: &File, outbox: &Outbox, resource: &Resource) -> Result<()> {
 fn time_of(monotonic: u64) -> SystemTime {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
     SystemTime::now() - now.saturating_sub(Duration::from_nanos(monotonic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_noted_unless_the_module_is_not_loaded() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut source = Source::new(ProcRoot::new(dir.path()));
+        assert!(source.open().is_none());
+        assert_eq!(source.said, "");
+        std::fs::write(dir.path().join("control"), "").unwrap();
+        assert!(source.open().is_none());
+        let path = dir.path().join("alerts");
+        let why = "No such file or directory (os error 2)";
+        assert_eq!(source.said, format!("no alerts: {}: {why}", path.display()));
+        std::fs::write(&path, "").unwrap();
+        assert!(source.open().is_some());
+    }
 }
