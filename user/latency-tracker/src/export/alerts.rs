@@ -4,13 +4,13 @@
 //! alerts of each second together.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result};
 use lt_common::out::note;
-use lt_common::wait::Lines;
+use lt_common::wait::{Chunk, Lines};
 use lt_export::{Outbox, Record, Resource};
 use lt_proc::{ProcError, ProcRoot, StreamLine};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -33,10 +33,8 @@ pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
     let mut file = source.open();
     thread::spawn(move || {
         loop {
-            if let Some(file) = file.take()
-                && let Err(error) = read(&file, &outbox, &resource)
-            {
-                source.say(format!("{error:#}"));
+            if let Some(file) = file.take() {
+                source.send(&file, &outbox, &resource);
             }
             // The module was unloaded, or is not loaded yet.
             thread::sleep(AGAIN);
@@ -72,6 +70,30 @@ impl Source {
         }
     }
 
+    /// Sends the alerts until the module is unloaded. After an error, the file is read again: it has kept its position.
+    fn send(&mut self, file: &File, outbox: &Outbox, resource: &Resource) {
+        let mut lines = Lines::default();
+        loop {
+            let mut polled = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
+            // Its result does not matter, since reading does not block.
+            let _ = poll(&mut polled, PollTimeout::NONE);
+            loop {
+                let (records, missed, stop) = message(|| lines.read(file));
+                outbox.alerts(&records, missed, resource);
+                match stop {
+                    Stop::Full => {}
+                    Stop::Empty => break,
+                    Stop::End => return,
+                    Stop::Failed(error) => {
+                        self.say(format!("cannot read the alerts: {error}"));
+                        break;
+                    }
+                }
+            }
+            thread::sleep(TOGETHER);
+        }
+    }
+
     fn say(&mut self, text: String) {
         if self.said != text {
             note(&text);
@@ -80,40 +102,50 @@ impl Source {
     }
 }
 
-/// Sends the alerts until the module is unloaded.
-fn read(file: &File, outbox: &Outbox, resource: &Resource) -> Result<()> {
-    let mut lines = Lines::default();
-    loop {
-        let mut polled = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
-        poll(&mut polled, PollTimeout::NONE).context("poll")?;
-        loop {
-            let (mut records, mut missed, mut end, mut more) = (Vec::new(), 0, false, true);
-            while more && !end && records.len() < MOST {
-                let chunk = lines.read(file).context("cannot read the alerts")?;
-                (end, more) = (chunk.end, !chunk.lines.is_empty());
-                for line in &chunk.lines {
-                    match StreamLine::parse(line) {
-                        Ok(StreamLine::Alert(alert)) => records.push(Record {
-                            time: time_of(alert.time),
-                            // A collector may show the addresses to anyone.
-                            alert: alert.without_user_addresses(),
-                        }),
-                        Ok(StreamLine::Lost(n)) => missed += n,
-                        // An alert of a newer module.
-                        Err(_) => missed += 1,
-                    }
-                }
-            }
-            outbox.alerts(&records, missed, resource);
-            if end {
-                return Ok(());
-            }
-            if !more {
-                break;
+/// Why a message has no more alerts.
+#[derive(Debug)]
+enum Stop {
+    /// The message is large enough; there may be more alerts.
+    Full,
+    /// All alerts so far have been read.
+    Empty,
+    /// The module was unloaded.
+    End,
+    /// Reading failed.
+    Failed(io::Error),
+}
+
+/// Reads the alerts of one message. Also returns how many alerts were missed, and why the message has no more.
+fn message(mut read: impl FnMut() -> io::Result<Chunk>) -> (Vec<Record>, u64, Stop) {
+    let (mut records, mut missed) = (Vec::new(), 0);
+    let stop = loop {
+        if records.len() >= MOST {
+            break Stop::Full;
+        }
+        let chunk = match read() {
+            Ok(chunk) => chunk,
+            Err(error) => break Stop::Failed(error),
+        };
+        for line in &chunk.lines {
+            match StreamLine::parse(line) {
+                Ok(StreamLine::Alert(alert)) => records.push(Record {
+                    time: time_of(alert.time),
+                    // A collector may show the addresses to anyone.
+                    alert: alert.without_user_addresses(),
+                }),
+                Ok(StreamLine::Lost(n)) => missed += n,
+                // An alert of a newer module.
+                Err(_) => missed += 1,
             }
         }
-        thread::sleep(TOGETHER);
-    }
+        if chunk.end {
+            break Stop::End;
+        }
+        if chunk.lines.is_empty() {
+            break Stop::Empty;
+        }
+    };
+    (records, missed, stop)
 }
 
 /// Returns the time of day of a time in `CLOCK_MONOTONIC`, ns. A suspend since then shifts the result, so an alert is
@@ -126,6 +158,31 @@ fn time_of(monotonic: u64) -> SystemTime {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ALERT: &str = "seq=1 time=1 instance=a tracker=block reason=threshold delay=1 threshold=1 cpu=0 pid=1 tid=1 \
+        comm=\"x\"";
+
+    #[test]
+    fn an_error_costs_no_alert_that_was_read_before_it() {
+        let chunk = |lines: &[&str], end: bool| Chunk {
+            lines: lines.iter().map(|line| (*line).to_string()).collect(),
+            end,
+        };
+        let mut reads = [
+            Ok(chunk(&[ALERT, "lost=2"], false)),
+            Ok(chunk(&[ALERT], false)),
+            Err(io::Error::other("no memory")),
+            Ok(chunk(&[ALERT, "seq=x"], true)),
+        ]
+        .into_iter();
+        let mut read = || reads.next().unwrap();
+        let (records, missed, stop) = message(&mut read);
+        assert_eq!((records.len(), missed), (2, 2));
+        assert!(matches!(stop, Stop::Failed(_)), "{stop:?}");
+        let (records, missed, stop) = message(&mut read);
+        assert_eq!((records.len(), missed), (1, 1));
+        assert!(matches!(stop, Stop::End), "{stop:?}");
+    }
 
     #[test]
     fn a_file_that_cannot_be_opened_is_noted_unless_the_module_is_not_loaded() {
