@@ -26,7 +26,7 @@ const TOGETHER: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Starts a thread that sends the alerts from now on. It ends with the process. If the module is loaded later, alerts
-/// that are raised before its file is found are not sent.
+/// that its ring has overwritten before its file is found are neither sent nor counted.
 pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
     let mut source = Source::new(root);
     // If the module is loaded, opens the file before this returns, so that no alert is missed.
@@ -46,6 +46,8 @@ pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
 /// The file with the alerts of all instances.
 struct Source {
     root: ProcRoot,
+    /// Whether the module of the next file was loaded after [`start`], so that all of its alerts are sent.
+    from_start: bool,
     /// The last note, which is not repeated.
     said: String,
 }
@@ -54,13 +56,16 @@ impl Source {
     fn new(root: ProcRoot) -> Self {
         Self {
             root,
+            from_start: false,
             said: String::new(),
         }
     }
 
     /// Opens the file. If that fails although the module is loaded, notes why.
     fn open(&mut self) -> Option<File> {
-        match self.root.open_alerts(None, false) {
+        let opened = self.root.open_alerts(None, self.from_start);
+        self.from_start |= matches!(opened, Ok(_) | Err(ProcError::NotLoaded(_)));
+        match opened {
             Ok(file) => Some(file),
             Err(ProcError::NotLoaded(_)) => None,
             Err(error) => {
@@ -197,5 +202,19 @@ mod tests {
         assert_eq!(source.said, format!("no alerts: {}: {why}", path.display()));
         std::fs::write(&path, "").unwrap();
         assert!(source.open().is_some());
+    }
+
+    #[test]
+    fn only_a_module_that_is_loaded_later_is_read_from_its_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = ProcRoot::new(dir.path());
+        let mut source = Source::new(root.clone());
+        assert!(source.open().is_none() && source.from_start);
+        std::fs::write(dir.path().join("control"), "").unwrap();
+        let mut source = Source::new(root);
+        assert!(source.open().is_none() && !source.from_start);
+        std::fs::write(dir.path().join("alerts"), "").unwrap();
+        // This file is read until the module is unloaded.
+        assert!(source.open().is_some() && source.from_start);
     }
 }
