@@ -124,7 +124,7 @@ def churn(chance, _):
                     write(f"{LT}/{name}/wakeup_interval", chance.choice(durations))
         except OSError as error:
             # EINVAL: another process has created it meanwhile, with other values for what is fixed
-            if error.errno not in EXPECTED | {errno.EINVAL, errno.EPERM}:
+            if error.errno not in EXPECTED | {errno.EINVAL}:
                 raise
         time.sleep(chance.random() * 0.02)
 
@@ -227,10 +227,11 @@ def unload(module):
 
 
 def adds_up_while_used(name):
-    """Checks the counters of rust/engine/stats.rs while other CPUs count. Attempts are read first, so starts may
-    exceed them by the calls that begin in between: no more than CPUs, unless the reader is delayed."""
+    """Checks the counters of rust/engine/stats.rs while other CPUs count. An attempt is counted before its start, so no
+    reading has more starts than a later one has attempts."""
     v = stats(name)
-    assert v["started"] <= v["attempts"] + CPUS, f"{name}: {v}"
+    attempts = stats(name)["attempts"]
+    assert v["started"] <= attempts, f"{name}: {attempts} attempts, after {v}"
     assert v["full"] == 0, f"{name}: {v}"
 
 

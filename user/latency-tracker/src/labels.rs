@@ -112,7 +112,8 @@ pub(crate) fn table(labels: &Labels, is_whole: bool) -> Vec<String> {
     head.extend([">MAX", ">% TIME"]);
     let mut lines = Vec::new();
     if rows.is_empty() {
-        lines.push("no operation has ended".to_string());
+        let when = if is_whole { "" } else { " in this interval" };
+        lines.push(format!("no delay recorded{when}"));
     } else {
         // The first line is the head, below which there are no functions.
         let stacks = shown.iter().filter_map(|row| row.label).map(frames);
@@ -184,8 +185,12 @@ mod tests {
         let labels = "by=cpu labels=0 max_labels=16 full=0 memory=1\n\
             other count=0 sum=0 min=0 max=0 buckets=\n";
         let labels = Labels::parse(labels).unwrap();
-        let lines = table(&labels, true);
-        assert_eq!(lines[0], "no operation has ended");
+        for (is_whole, text) in [
+            (true, "no delay recorded"),
+            (false, "no delay recorded in this interval"),
+        ] {
+            assert_eq!(table(&labels, is_whole)[0], text);
+        }
     }
 
     /// The name of a cgroup may have any character, too.

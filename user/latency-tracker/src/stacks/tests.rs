@@ -302,6 +302,21 @@ fn an_operation_in_flight_is_no_late_one_unless_it_has_raised_an_alert() {
 }
 
 #[test]
+fn rows_limits_the_stacks_in_flight_and_0_shows_all() {
+    let one = |n: u64| {
+        let task = format!("task={n:#x} pid={n} tid={n} comm=\"p{n}\"");
+        format!("age=90000000 start=110000000 {task} stack=\"f{n}+0x1/0x2\"\n")
+    };
+    let pending: String = (1..=25).map(one).collect();
+    let sums = sums_by(By::Kernel, &[], Some(16), &pending);
+    for (rows, shown) in [(0, 25), (3, 3)] {
+        let text = plain(&report::text(&Source::default(), &sums, rows));
+        assert_eq!(text.matches("+0x1/0x2\n").count(), shown, "{text}");
+        assert_eq!(text.contains("--rows 0"), shown < 25, "{text}");
+    }
+}
+
+#[test]
 fn what_is_cut_off_or_has_no_stack_is_counted_and_shown() {
     let short = |n: usize| {
         let functions: Vec<_> = READ.split(',').take(n).collect();
