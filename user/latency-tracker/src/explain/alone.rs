@@ -90,27 +90,34 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
         Some((tid, out::printable(&comm)))
     };
     let time = |key: &str| fields.number(key).map(Nanos);
-    let is_deadline = fields.text("policy").as_deref() == Some("deadline");
+    let policy = fields.text("policy");
+    let policy = policy.as_deref();
     match alert.tracker.as_str() {
         "runqueue" => match task("by") {
             _ if resource::is_held_by_quota(alert) => {
                 sentences.push("at first the quota of its cgroup held it back (cpu.max)".into());
             }
-            _ if is_deadline && fields.number("throttled") == Some(1) => sentences.push(
-                "at first it had used up its runtime (SCHED_DEADLINE), or yielded the rest with \
-                 sched_yield"
-                    .into(),
-            ),
-            Some((0, _)) if is_deadline => sentences.push(
-                "at first no other task ran on that CPU: the task had used up its runtime \
-                 (SCHED_DEADLINE), or was moved to another CPU"
-                    .into(),
-            ),
-            Some((0, _)) => sentences.push(
-                "at first no other task ran on that CPU: the quota of the cgroup was used up (cpu.max), \
-                 or the task was moved to another CPU"
-                    .into(),
-            ),
+            _ if policy == Some("deadline") && fields.number("throttled") == Some(1) => {
+                sentences.push(
+                    "at first it had used up its runtime (SCHED_DEADLINE), or yielded the rest \
+                     with sched_yield"
+                        .into(),
+                );
+            }
+            Some((0, _)) => {
+                let limit = match policy {
+                    Some("deadline") => "the task had used up its runtime (SCHED_DEADLINE)",
+                    // With CONFIG_RT_GROUP_SCHED. Without it, no limit applies to such a task.
+                    Some("fifo" | "rr") => {
+                        "its cgroup had used up its real-time runtime (cpu.rt_runtime_us)"
+                    }
+                    _ => "the quota of the cgroup was used up (cpu.max)",
+                };
+                sentences.push(format!(
+                    "at first no other task ran on that CPU: {limit}, or the task was moved to \
+                     another CPU"
+                ));
+            }
             Some((tid, comm)) => {
                 sentences.push(format!("the task that ran instead at first: {comm}/{tid}"));
             }
@@ -126,7 +133,9 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
         "offcpu" => {
             match (task("waker"), fields.text("context").as_deref()) {
                 (Some((_, comm)), _) if comm.is_empty() => {}
-                (Some((tid, comm)), Some("task")) => sentences.push(format!("woken by {comm}/{tid}")),
+                (Some((tid, comm)), Some("task")) => {
+                    sentences.push(format!("woken by {comm}/{tid}"));
+                }
                 (Some(_), Some(context)) => {
                     sentences.push(format!("woken from {context} context, not by a task"));
                 }
@@ -225,12 +234,15 @@ mod tests {
         };
         let other = said("other");
         assert!(other.contains("cpu.max"), "{other}");
-        // A quota does not apply to such a task.
-        let deadline = said("deadline");
-        assert!(
-            deadline.contains("SCHED_DEADLINE") && !deadline.contains("cpu.max"),
-            "{deadline}"
-        );
+        // A quota does not apply to these tasks.
+        for (policy, limit) in [
+            ("deadline", "SCHED_DEADLINE"),
+            ("fifo", "cpu.rt_runtime_us"),
+            ("rr", "cpu.rt_runtime_us"),
+        ] {
+            let said = said(policy);
+            assert!(said.contains(limit) && !said.contains("cpu.max"), "{said}");
+        }
     }
 
     #[test]
