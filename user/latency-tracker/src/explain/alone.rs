@@ -3,7 +3,7 @@
 //! The explanation without a trace: the late task and operation, and the fields of the alert that point to a cause.
 
 use lt_common::{disk, out};
-use lt_proc::{Alert, Nanos, Pending, Reason};
+use lt_proc::{Alert, Fields, Nanos, Pending, Reason};
 
 use super::resource;
 use crate::ustack;
@@ -35,11 +35,7 @@ pub(crate) fn unfinished(tracker: &str, pending: &Pending) -> Vec<String> {
         None | Some(0) => String::new(),
         Some(tid) => format!("{comm}/{tid}, "),
     };
-    let least = match pending.fields.is_at_least() {
-        true => "at least ",
-        false => "",
-    };
-    let age = Nanos(pending.age());
+    let (least, age) = (least(&pending.fields), Nanos(pending.age()));
     let subject = disk::named(&pending.subject());
     let what = format!("{owner}{tracker}, for {least}{age}: {subject}");
     let mut lines = out::wrap(&out::printable(&what), 2);
@@ -70,14 +66,21 @@ fn head(alert: &Alert) -> String {
         "block" => alert.subject(),
         other => other.to_string(),
     };
-    let delay = Nanos(alert.delay);
-    let took = match alert.reason {
-        Reason::Timeout => format!("for {delay} so far"),
-        _ if fields.is_at_least() => format!("for at least {delay}"),
-        _ => format!("for {delay}"),
+    let (least, delay) = (least(fields), Nanos(alert.delay));
+    let so_far = match alert.reason {
+        Reason::Timeout => " so far",
+        _ => "",
     };
     let owner = crate::explain::owner(alert);
-    out::printable(&format!("{owner}: {what}, {took}"))
+    out::printable(&format!("{owner}: {what}, for {least}{delay}{so_far}"))
+}
+
+/// The words before a delay that is a lower bound.
+fn least(fields: &Fields) -> &'static str {
+    match fields.is_at_least() {
+        true => "at least ",
+        false => "",
+    }
 }
 
 /// The fields of the alert that point to a cause, as indented lines.
@@ -208,6 +211,25 @@ mod tests {
         }
         assert!(!text.contains("for 5.00ms"));
         assert_eq!(text.matches("during this time").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn a_delay_that_began_before_the_instance_is_a_lower_bound() {
+        let call = alert("syscall", 90_000_000, 60_000_000, "call=read number=0");
+        let said = |reason: &str, since: &str| {
+            let reason = format!("reason={reason}");
+            let line = call.to_string().replace("reason=threshold", &reason);
+            head(&Alert::parse(&format!("{line}{since}")).unwrap())
+        };
+        let before = " since=before-start";
+        for (reason, since, took) in [
+            ("threshold", "", "for 60.00ms"),
+            ("late", before, "for at least 60.00ms"),
+            ("timeout", "", "for 60.00ms so far"),
+            ("timeout", before, "for at least 60.00ms so far"),
+        ] {
+            assert_eq!(said(reason, since), format!("cat/7: read, {took}"));
+        }
     }
 
     #[test]
