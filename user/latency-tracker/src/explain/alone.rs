@@ -43,9 +43,11 @@ pub(crate) fn unfinished(tracker: &str, pending: &Pending) -> Vec<String> {
     lines
 }
 
-/// Whether an operation began and ended within another operation of its thread.
+/// Whether an operation began and ended within another operation of its thread. A tid of 0 does not identify a thread:
+/// it means that the owner is unknown, or an idle task, of which each CPU has one.
 fn is_inside(alert: &Alert, outer: &Alert) -> bool {
     (alert.instance != outer.instance || alert.seq != outer.seq)
+        && alert.tid != 0
         && alert.tid == outer.tid
         && alert.start() >= outer.start()
         && alert.time <= outer.time
@@ -211,6 +213,21 @@ mod tests {
         }
         assert!(!text.contains("for 5.00ms"));
         assert_eq!(text.matches("during this time").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn operations_of_unknown_threads_have_nothing_in_common() {
+        let of = |time, delay, tid: u64| {
+            let mut alert = alert("block", time, delay, "disk=\"sda\" sector=8");
+            alert.tid = tid;
+            alert
+        };
+        let text = |tid| {
+            let inside = of(80, 20, tid);
+            text(&of(90, 60, tid), &[Alert { seq: 2, ..inside }])
+        };
+        assert!(text(7).contains("during this time"), "{}", text(7));
+        assert!(!text(0).contains("during this time"), "{}", text(0));
     }
 
     #[test]
