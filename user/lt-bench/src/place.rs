@@ -83,7 +83,7 @@ fn online(root: &Root) -> Result<Cpus> {
     let cpu = |line: &str| line.split(' ').next()?.strip_prefix("cpu")?.parse().ok();
     let online: Cpus = stat.lines().filter_map(cpu).collect();
     match online.is_empty() {
-        true => bail!("which CPUs are online? {missing}"),
+        true => bail!("cannot determine the online CPUs: {missing}"),
         false => Ok(online),
     }
 }
@@ -126,7 +126,7 @@ mod tests {
             online(&root)
                 .unwrap_err()
                 .to_string()
-                .contains("which CPUs are online?")
+                .contains("cannot determine the online CPUs")
         );
         std::fs::write(
             dir.join("proc/stat"),

@@ -15,7 +15,6 @@ use lt_common::group::{Groups, about_missing};
 use lt_common::instance::{create, load_module, try_out};
 use lt_common::out;
 use lt_proc::{Instance, ParamInfo, ProcRoot, Setting, TrackerInfo};
-use nix::fcntl::{Flock, FlockArg};
 
 use crate::cli::ApplyArgs;
 use crate::config::{Config, DIRECTORY, Entry, LOCK, STATE};
@@ -65,14 +64,13 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 struct Books {
     path: PathBuf,
     entries: Vec<Entry>,
-    _lock: Flock<File>,
+    _lock: File,
 }
 
 impl Books {
     fn open(directory: &Path) -> Result<Self> {
         fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
-        let file = File::create(directory.join(LOCK))?;
-        let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| error)?;
+        let lock = super::lock(&directory.join(LOCK))?;
         let path = directory.join("applied.json");
         let entries = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| {
