@@ -2,6 +2,8 @@
 
 //! `stop`: removes instances. A failure to remove one does not prevent the removal of the others.
 
+use std::io;
+
 use anyhow::Result;
 use lt_common::Outcome;
 use lt_common::out;
@@ -16,7 +18,7 @@ pub(crate) fn run(root: &ProcRoot, args: &StopArgs) -> Result<Outcome> {
         args.names.clone()
     };
     let remove = |name: &str| root.instance(name).and_then(|_| root.remove(name));
-    let (outcome, hints) = stop(&names, remove);
+    let (outcome, hints) = stop(&names, args.all, remove);
     for hint in hints {
         out::note(&hint);
     }
@@ -24,31 +26,42 @@ pub(crate) fn run(root: &ProcRoot, args: &StopArgs) -> Result<Outcome> {
 }
 
 /// Calls `remove` for each instance and reports its errors. Returns the hints for them, each once.
+/// If the command is for `all` instances, one that was removed meanwhile is no error.
 fn stop(
     names: &[String],
+    all: bool,
     remove: impl Fn(&str) -> Result<(), ProcError>,
 ) -> (Outcome, Vec<String>) {
     let mut outcome = Outcome::Fine;
     let mut hints: Vec<String> = Vec::new();
     for name in names {
-        if let Err(error) = remove(name) {
-            let error = anyhow::Error::from(error);
-            out::note(&format!("{error:#}"));
-            if let Some(hint) = super::hint(&error)
-                && !hints.contains(&hint)
-            {
-                hints.push(hint);
-            }
-            outcome = Outcome::Wrong;
+        let Err(error) = remove(name) else { continue };
+        if all && is_gone(&error) {
+            continue;
         }
+        let error = anyhow::Error::from(error);
+        out::note(&format!("{error:#}"));
+        if let Some(hint) = super::hint(&error)
+            && !hints.contains(&hint)
+        {
+            hints.push(hint);
+        }
+        outcome = Outcome::Wrong;
     }
     (outcome, hints)
 }
 
+/// Whether an error only means that there is no such instance.
+fn is_gone(error: &ProcError) -> bool {
+    match error {
+        ProcError::NoInstance(_) => true,
+        ProcError::Refused { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     fn refused(name: &str, why: io::ErrorKind) -> ProcError {
@@ -62,11 +75,25 @@ mod tests {
     #[test]
     fn each_hint_is_printed_once_whatever_error_follows() {
         let names = ["a", "b", "busy"].map(String::from);
-        let (outcome, hints) = stop(&names, |name| match name {
+        let (outcome, hints) = stop(&names, false, |name| match name {
             "busy" => Err(refused(name, io::ErrorKind::ResourceBusy)),
             _ => Err(ProcError::NoInstance(name.into())),
         });
         assert_eq!(outcome, Outcome::Wrong);
         assert_eq!(hints, ["`latency-tracker list` shows the instances"]);
+    }
+
+    #[test]
+    fn an_instance_that_is_removed_meanwhile_is_no_error_of_all() {
+        let names = ["before", "between", "here"].map(String::from);
+        let remove = |name: &str| match name {
+            "before" => Err(ProcError::NoInstance(name.into())),
+            "between" => Err(refused(name, io::ErrorKind::NotFound)),
+            _ => Ok(()),
+        };
+        assert_eq!(stop(&names, true, remove), (Outcome::Fine, Vec::new()));
+        assert_eq!(stop(&names, false, remove).0, Outcome::Wrong);
+        let busy = |name: &str| Err(refused(name, io::ErrorKind::ResourceBusy));
+        assert_eq!(stop(&names, true, busy).0, Outcome::Wrong);
     }
 }
