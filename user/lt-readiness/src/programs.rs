@@ -25,9 +25,10 @@ const LINKS: [&str; 8] = [
 /// Types of programs (enum bpf_prog_type) that run at a traced point: kprobe, tracepoint and perf_event, which can be
 /// attached without a link, and raw_tracepoint.
 const TYPES: [u64; 4] = [2, 5, 7, 17];
-/// The attach type of security module programs, which are also attached by a `tracing` link (enum
-/// bpf_attach_type).
-const LSM_MAC: u64 = 27;
+/// Attach types of other programs that a `tracing` link attaches (enum bpf_attach_type): 0 is that of
+/// programs which replace a function of another program, as in an XDP dispatcher, and 27 that of
+/// security modules.
+const NO_TRACING: [u64; 2] = [0, 27];
 
 pub(super) fn tracing(root: &Root, _: &Target) -> Found {
     // A user who may not read this directory may not read most others, either.
@@ -96,7 +97,10 @@ fn is_tracing(fdinfo: &str) -> bool {
     };
     let number = |key| value(key).and_then(|value| value.parse::<u64>().ok());
     match value("link_type") {
-        Some(kind) => LINKS.contains(&kind) && number("attach_type") != Some(LSM_MAC),
+        Some(kind) => {
+            LINKS.contains(&kind)
+                && number("attach_type").is_none_or(|kind| !NO_TRACING.contains(&kind))
+        }
         None => number("prog_type").is_some_and(|kind| TYPES.contains(&kind)),
     }
 }

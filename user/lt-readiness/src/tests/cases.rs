@@ -63,6 +63,7 @@ pub(super) fn cases() -> Vec<Case> {
         case("tracing", "/sys/kernel/tracing", GONE, Unknown, "does not exist"),
         case("BPF programs", "/proc/100/fdinfo/5", "pos:\t0\nlink_type:\traw_tracepoint\nprog_id:\t4", Warn, "[100] has 1"),
         case("BPF programs", "/proc/100/fdinfo/5", "link_type:\ttracing\nattach_type:\t24", Warn, "has 1"),
+        case("BPF programs", "/proc/100/fdinfo/5", "link_type:\ttracing\nattach_type:\t0", Ok, "none"),
         case("BPF programs", "/proc/100/fdinfo/5", "link_type:\tperf\nprog_id:\t4", Warn, "has 1"),
         case("BPF programs", "/proc/100/fdinfo/5", "prog_type:\t5\nprog_id:\t4", Warn, "has 1"),
         case("BPF programs", "/proc/100/fdinfo/5", "link_type:\tcgroup\nprog_id:\t4", Ok, "none"),
