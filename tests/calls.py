@@ -7,7 +7,8 @@ usage: calls.py write MS N     a process writes more than a pipe holds, in one c
        calls.py exec           a thread that is not the first one executes another program
        calls.py exec-fail      as exec, a program that the kernel cannot load, which it notices when only that thread
                                is left: it kills the process
-       calls.py compat N       getpid() by the entry for 32-bit programs, N times; on arm64 by such a program
+       calls.py compat N [M]   getpid() by the entry for 32-bit programs, N times, on arm64 by such a program; on x86,
+                               then sigsuspend(), which has no other entry, M times
        calls.py many N [TURNS] calls of several kinds, N times, by two processes; then two threads take turns
 """
 
@@ -76,7 +77,7 @@ def compat_program(times):
     )
 
 
-def compat(times):
+def compat(times, suspends=0):
     if os.uname().machine == "aarch64":
         with open("/tmp/compat", "wb") as file:
             file.write(compat_program(times))
@@ -88,15 +89,26 @@ def compat(times):
         return
     # imported here, because not every root file system has them
     import ctypes
+    import errno
     import mmap
+    import signal
 
-    # mov $20, %eax; int $0x80; ret
+    # mov $20, %eax; int $0x80; ret; then the same for number 72
     code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    code.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")
-    getpid = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+    code.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3\xb8\x48\x00\x00\x00\xcd\x80\xc3")
+    address = ctypes.addressof(ctypes.c_char.from_buffer(code))
+    getpid = ctypes.CFUNCTYPE(ctypes.c_int)(address)
     for _ in range(times):
         if getpid() != os.getpid():
             sys.exit("this is not getpid()")
+    # The mask is in the third register of both ABIs. With no signal blocked, the pending one ends the call.
+    sigsuspend = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int)(address + 8)
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    for _ in range(suspends):
+        os.kill(os.getpid(), signal.SIGUSR1)
+        if sigsuspend(0, 0, 0) != -errno.EINTR:
+            sys.exit("this is not sigsuspend()")
     print(f"tid={os.getpid()}", flush=True)
 
 

@@ -280,13 +280,13 @@ void *lt_pde_data(const struct inode *inode);
 
 /*
  * Whether the current task may open a file of ours: writing requires
- * CAP_SYS_ADMIN, reading CAP_PERFMON or the group of the entry. With
- * lockdown=confidentiality, no task may.
+ * CAP_SYS_ADMIN, reading CAP_PERFMON, CAP_SYS_ADMIN or the group of the entry.
+ * With lockdown=confidentiality, no task may.
  */
 bool lt_may_open(const struct inode *inode, const struct file *file);
 /*
- * Whether the current task may mark work in a file: requires CAP_PERFMON or the
- * group of the entry.
+ * Whether the current task may mark work in a file: requires CAP_PERFMON,
+ * CAP_SYS_ADMIN or the group of the entry.
  */
 bool lt_may_mark(const struct inode *inode);
 

@@ -170,6 +170,11 @@ other_abi() {
 		# Python makes this call on its own, too.
 		[ "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=$(number_of getpid) abi=native .* ret=$tid$")" -ge 3 ] || fail "by the other one"
 		assert_eq "$(stat w ended) $(stat v ended)" "3 0" "calls of abi=compat, and of writev"
+		# A waiting call that only 32-bit programs have.
+		control 's syscall threshold=0 abi=compat waits=0'
+		calls compat 2 1
+		assert_eq "$(stat w ended) $(stat s ended)" "6 2" "with sigsuspend, and without"
+		control -s
 	else
 		# A separate program, which ends with exit().
 		assert_eq "$(stat w started) $(stat w ended) $(stat v ended)" "4 3 0" "calls of abi=compat, and of writev"

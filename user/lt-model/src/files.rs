@@ -219,6 +219,8 @@ pub(crate) struct Files {
     tables: Tables,
     /// The calls in flight, by thread.
     calls: HashMap<i32, Call>,
+    /// The largest size of `calls` so far.
+    most_calls: usize,
     names: Names,
     /// The number of the current event.
     step: u64,
@@ -236,7 +238,8 @@ impl Files {
 
     /// Upper bound of the memory in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.names.bytes() + self.tables.bytes() + self.calls.len() * 3 * size_of::<(i32, Call)>()
+        let calls = tables::room(self.most_calls, size_of::<(i32, Call)>());
+        self.names.bytes() + self.tables.bytes() + calls
     }
 
     /// The part of the memory that names may take, and the part that descriptors may take.
@@ -402,6 +405,7 @@ impl Files {
         };
         if let Some(tid) = tid {
             self.calls.insert(tid, call);
+            self.most_calls = self.most_calls.max(self.calls.len());
         }
     }
 

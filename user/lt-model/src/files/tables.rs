@@ -117,6 +117,15 @@ pub(super) struct Tables {
     closed_by_dumped: Closed,
     /// Number of descriptors in all tables.
     stored: usize,
+    /// The largest sizes of `all`, `by_thread` and `by_address` so far.
+    most: [usize; 3],
+}
+
+/// Upper bound of the memory of a hash table, in bytes, from the largest number of elements that it has had, and the
+/// size of one. A removal frees no memory, and may leave a mark in the place of the element. A table that is half full
+/// of elements doubles if such marks fill the other half, and then has room for more than four times as many elements.
+pub(super) fn room(most: usize, element: usize) -> usize {
+    5 * most * (element + 1)
 }
 
 impl Tables {
@@ -268,7 +277,15 @@ impl Tables {
         };
         self.all.insert(id, table);
         self.by_thread.insert(tid, id);
+        self.note_sizes();
         id
+    }
+
+    fn note_sizes(&mut self) {
+        let sizes = [self.all.len(), self.by_thread.len(), self.by_address.len()];
+        for (most, size) in self.most.iter_mut().zip(sizes) {
+            *most = size.max(*most);
+        }
     }
 
     /// Records that a thread has ended, or is about to get another table.
@@ -281,6 +298,7 @@ impl Tables {
         };
         table.threads -= 1;
         table.doubtful.retain(|of| *of != tid);
+        table.doubtful.shrink_to(4 * table.doubtful.len());
         match table.threads {
             0 => {
                 self.stored -= table.of.len();
@@ -290,7 +308,7 @@ impl Tables {
                     self.by_address.remove(&address);
                 }
             }
-            1 => table.doubtful.clear(),
+            1 => table.doubtful = Vec::new(),
             _ => {}
         }
     }
@@ -311,6 +329,7 @@ impl Tables {
                 }
             }
             self.by_thread.insert(child, id);
+            self.note_sizes();
         }
     }
 
@@ -354,6 +373,7 @@ impl Tables {
                 if let Some(table) = self.all.get_mut(&there) {
                     table.threads += 1;
                     self.by_thread.insert(tid, there);
+                    self.note_sizes();
                 }
                 return;
             }
@@ -363,6 +383,7 @@ impl Tables {
         if let Some(table) = table.filter(|table| table.doubtful.is_empty()) {
             table.address = Some(address);
             self.by_address.insert(address, id);
+            self.note_sizes();
         }
     }
 
@@ -378,14 +399,53 @@ impl Tables {
 
     /// Upper bound of the memory in use, in bytes; 0 at first.
     pub(super) fn bytes(&self) -> usize {
-        /// A hash table may have room for more than twice as many elements as it holds.
+        /// A hash table from which nothing is removed may have room for more than twice as many elements as it holds.
         const ROOM: usize = 3;
+        /// The smallest room of the hash table and the list of a table.
+        const LEAST: usize = 256;
         let closed = [&self.closed_by_guessed, &self.closed_by_dumped];
         let closed: usize = closed.iter().map(|by| by.numbers.len()).sum();
-        let elements = self.stored * (size_of::<(i32, Descriptor)>() + 1)
-            + self.all.len() * (size_of::<(u64, Table)>() + 128)
-            + self.by_thread.len() * (size_of::<(i32, u64)>() + 8)
-            + (self.by_address.len() + closed) * (size_of::<(u64, u64)>() + 1);
-        ROOM * elements
+        let [tables, threads, addresses] = self.most;
+        // Each thread may be in the list of one table, which has room for at most four times as many.
+        let doubtful = 4 * self.by_thread.len() * size_of::<i32>();
+        ROOM * self.stored * (size_of::<(i32, Descriptor)>() + 1)
+            + ROOM * closed * (size_of::<(i32, u64)>() + 1)
+            + room(tables, size_of::<(u64, Table)>())
+            + room(threads, size_of::<(i32, u64)>())
+            + room(addresses, size_of::<(u64, u64)>())
+            + self.all.len() * LEAST
+            + doubtful
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_threads_that_have_ended_is_counted() {
+        let mut tables = Tables::default();
+        assert_eq!(tables.bytes(), 0);
+        for tid in 0..10_000 {
+            tables.dump(tid, tid as u64);
+        }
+        (0..10_000).for_each(|tid| tables.leave(tid));
+        assert!(tables.all.is_empty() && tables.by_thread.is_empty());
+        // A lower bound of the memory.
+        let memory = tables.all.capacity() * size_of::<(u64, Table)>()
+            + tables.by_thread.capacity() * size_of::<(i32, u64)>()
+            + tables.by_address.capacity() * size_of::<(u64, u64)>();
+        assert!(tables.bytes() >= memory, "{} {memory}", tables.bytes());
+    }
+
+    #[test]
+    fn a_list_of_doubtful_threads_shrinks_with_them() {
+        let mut tables = Tables::default();
+        tables.add(0, Origin::Known, Descriptors::new());
+        (1..=1000).for_each(|tid| tables.share(0, tid, false));
+        (2..=1000).for_each(|tid| tables.leave(tid));
+        let doubtful = &tables.of(0).unwrap().doubtful;
+        assert_eq!(doubtful, &[1]);
+        assert!(doubtful.capacity() <= 4, "{}", doubtful.capacity());
     }
 }
