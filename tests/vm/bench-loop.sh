@@ -41,7 +41,7 @@ as_before() {
 refuses "are the only ones that are not isolated" -c 0-1
 refuses "CPU 9 is not online (online: 0-1)" -c 9
 online 1 0
-refuses "this machine has one CPU"
+refuses "CPU 0 is the only one online"
 online 1 1
 echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control
 mkdir /sys/fs/cgroup/rt

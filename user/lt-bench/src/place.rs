@@ -35,7 +35,8 @@ impl Place {
         }
         if online.iter().count() < 2 {
             bail!(
-                "CPU {online} is the only one online, and the rest of the system needs it: a benchmark occupies a whole CPU"
+                "CPU {online} is the only one online, and the rest of the system needs it: a benchmark occupies a \
+                 whole CPU"
             );
         }
         let isolated = isolated.and(online);
