@@ -54,7 +54,7 @@ tracker! {
         prio: i16 at 0:32,
         /// The scheduling policy: other, fifo, rr, batch, idle, deadline, ext.
         policy: Policy at 0:48,
-        /// The CPU that the task ran on last, as in the event sched_waking; of a new task, the CPU
+        /// The CPU that the task ran on last, as in the event sched_waking; for a new task, the CPU
         /// that was chosen for it.
         target: u32 at 0,
         /// Whether the task was switched in on another CPU.

@@ -27,9 +27,9 @@ const LINKS: [&str; 8] = [
 /// Types of programs (enum bpf_prog_type) that run at a traced point: kprobe, tracepoint and perf_event, which can be
 /// attached without a link, and raw_tracepoint.
 const TYPES: [u64; 4] = [2, 5, 7, 17];
-/// Attach types of other programs that a `tracing` link attaches (enum bpf_attach_type): 0 is that of
-/// programs which replace a function of another program, as in an XDP dispatcher, and 27 that of
-/// security modules.
+/// Attach types (enum bpf_attach_type) of programs that trace nothing although a `tracing` link
+/// attaches them: 0 for a program that replaces a function of another program, as in an XDP
+/// dispatcher, and 27 for a security module.
 const NO_TRACING: [u64; 2] = [0, 27];
 
 pub(super) fn tracing(root: &Root, _: &Target) -> Found {
