@@ -199,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn those_above_the_number_are_only_counted() {
+    fn late_cycles_above_the_number_to_keep_are_only_counted() {
         let found = run(&[50, 50, 50, 29, 30], &PLAN);
         assert_eq!((found.peaks, found.late.len()), (4, 2));
     }
 
     #[test]
-    fn it_ends_with_its_time_and_when_it_is_told_to() {
+    fn the_thread_ends_after_its_length_and_when_it_is_stopped() {
         let plan = Plan {
             cycles: u64::MAX,
             length: 350,
