@@ -126,8 +126,9 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
             let now = Instant::now();
             if *time <= now {
                 let pushed = exporter.push(&resource, outbox);
+                let pushed = pushed.map_err(anyhow::Error::from);
                 if let (false, Err(error)) = (failed, &pushed) {
-                    note(&format!("no metrics: {error}"));
+                    note(&format!("no metrics: {error:#}"));
                 }
                 failed = pushed.is_err();
                 // Times that have passed meanwhile are skipped.

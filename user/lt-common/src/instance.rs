@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Loads the module, creates instances, and explains why the module refuses one.
+//! Loads the module, creates and removes instances, and explains why the module refuses a request.
 
 mod loaded;
 mod pitfalls;
@@ -8,7 +8,7 @@ mod pitfalls;
 use std::path::Path;
 use std::{fmt, io};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use lt_proc::{Nanos, ProcError, ProcRoot, Setting, TrackerInfo, parse_duration, valid_name};
 
 use crate::exec::Exec;
@@ -186,6 +186,25 @@ pub fn create(
     }
 }
 
+/// Removes an instance. If the kernel refuses, the error is the message in the kernel log, to which the errno would add
+/// nothing. It is a [`ProcError`] if there is no message, or no such instance.
+pub fn remove(root: &ProcRoot, name: &str) -> Result<()> {
+    let mut log = Kmsg::from_now();
+    let removed = root.remove(name);
+    removed.map_err(|error| not_removed(error, &log.said()))
+}
+
+fn not_removed(error: ProcError, said: &[String]) -> anyhow::Error {
+    match &error {
+        ProcError::Refused { source, .. }
+            if source.kind() != io::ErrorKind::NotFound && !said.is_empty() =>
+        {
+            anyhow!(said.join("; "))
+        }
+        _ => error.into(),
+    }
+}
+
 /// Returns the text of a system error without its number.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
@@ -280,6 +299,24 @@ mod tests {
 
     fn setting(text: &str) -> Setting {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_refused_removal_has_the_reason_in_the_log() {
+        let error = |kind: io::ErrorKind, said: &[&str]| {
+            let refused = ProcError::Refused {
+                line: "-a".into(),
+                tracker: String::new(),
+                source: kind.into(),
+            };
+            let said: Vec<String> = said.iter().copied().map(String::from).collect();
+            not_removed(refused, &said)
+        };
+        let busy = io::ErrorKind::ResourceBusy;
+        let why = "only the module that created this instance can remove it: \"a\"";
+        assert_eq!(format!("{:#}", error(busy, &[why])), why);
+        assert!(error(busy, &[]).is::<ProcError>());
+        assert!(error(io::ErrorKind::NotFound, &["no such instance"]).is::<ProcError>());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::io;
 
 use anyhow::Result;
 use lt_common::Outcome;
+use lt_common::instance;
 use lt_common::out;
 use lt_proc::{ProcError, ProcRoot};
 
@@ -17,7 +18,10 @@ pub(crate) fn run(root: &ProcRoot, args: &StopArgs) -> Result<Outcome> {
     } else {
         args.names.clone()
     };
-    let remove = |name: &str| root.instance(name).and_then(|_| root.remove(name));
+    let remove = |name: &str| -> Result<()> {
+        root.instance(name)?;
+        instance::remove(root, name)
+    };
     let (outcome, hints) = stop(&names, args.all, remove);
     for hint in hints {
         out::note(&hint);
@@ -30,7 +34,7 @@ pub(crate) fn run(root: &ProcRoot, args: &StopArgs) -> Result<Outcome> {
 fn stop(
     names: &[String],
     all: bool,
-    remove: impl Fn(&str) -> Result<(), ProcError>,
+    remove: impl Fn(&str) -> Result<()>,
 ) -> (Outcome, Vec<String>) {
     let mut outcome = Outcome::Fine;
     let mut hints: Vec<String> = Vec::new();
@@ -39,7 +43,6 @@ fn stop(
         if all && is_gone(&error) {
             continue;
         }
-        let error = anyhow::Error::from(error);
         out::note(&format!("{error:#}"));
         if let Some(hint) = super::hint(&error)
             && !hints.contains(&hint)
@@ -52,10 +55,10 @@ fn stop(
 }
 
 /// Whether an error only means that there is no such instance.
-fn is_gone(error: &ProcError) -> bool {
-    match error {
-        ProcError::NoInstance(_) => true,
-        ProcError::Refused { source, .. } => source.kind() == io::ErrorKind::NotFound,
+fn is_gone(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<ProcError>() {
+        Some(ProcError::NoInstance(_)) => true,
+        Some(ProcError::Refused { source, .. }) => source.kind() == io::ErrorKind::NotFound,
         _ => false,
     }
 }
@@ -64,12 +67,13 @@ fn is_gone(error: &ProcError) -> bool {
 mod tests {
     use super::*;
 
-    fn refused(name: &str, why: io::ErrorKind) -> ProcError {
-        ProcError::Refused {
+    fn refused(name: &str, why: io::ErrorKind) -> anyhow::Error {
+        let refused = ProcError::Refused {
             line: format!("-{name}"),
             tracker: String::new(),
             source: why.into(),
-        }
+        };
+        refused.into()
     }
 
     #[test]
@@ -77,7 +81,7 @@ mod tests {
         let names = ["a", "b", "busy"].map(String::from);
         let (outcome, hints) = stop(&names, false, |name| match name {
             "busy" => Err(refused(name, io::ErrorKind::ResourceBusy)),
-            _ => Err(ProcError::NoInstance(name.into())),
+            _ => Err(ProcError::NoInstance(name.into()).into()),
         });
         assert_eq!(outcome, Outcome::Wrong);
         assert_eq!(hints, ["`latency-tracker list` shows the instances"]);
@@ -87,7 +91,7 @@ mod tests {
     fn an_instance_that_is_removed_meanwhile_is_no_error_of_all() {
         let names = ["before", "between", "here"].map(String::from);
         let remove = |name: &str| match name {
-            "before" => Err(ProcError::NoInstance(name.into())),
+            "before" => Err(ProcError::NoInstance(name.into()).into()),
             "between" => Err(refused(name, io::ErrorKind::NotFound)),
             _ => Ok(()),
         };

@@ -2,11 +2,12 @@
 
 //! Detects that the time of day was set, or that the machine was suspended.
 //!
-//! The events of a trace have `CLOCK_MONOTONIC`. Its difference to the time of day is measured when the session starts;
-//! after either change, the dates in the session's traces are wrong until it is measured again.
+//! The events of a trace are timed by `CLOCK_MONOTONIC`. The difference between this clock and the time of day is
+//! measured when the session starts. After a step or a suspend, the dates in the session's traces are wrong until it is
+//! measured again.
 //!
 //! The age of a capture of an earlier boot is known only by its date. If the time of day was set by mistake, this age is
-//! wrong, too. So no capture is removed by its date until the time of day has been left alone for an hour.
+//! wrong, too. So for an hour after each step that was detected, no capture is removed by its date.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

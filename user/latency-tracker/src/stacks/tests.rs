@@ -194,7 +194,8 @@ fn functions_of_a_program_follow_those_of_the_kernel() {
         "\n    entry_SYSCALL_64_after_hwframe+0x76/0x7e\n  in user space:\n    inner [/bin/x]\n    main [/bin/x]\n",
         "\n    inner+0x3 [/bin/x]\n    operator new; x+0x3 [/bin/x]\n    other+0x3 [/bin/x]\n    [cut off]\n",
         "\n  in user space:\n    [no user stack]\n",
-        "1 hidden from readers without CAP_PERFMON, 1 of kernel threads, 1 whose alert another task raised\n",
+        "1 hidden from readers with neither CAP_PERFMON nor CAP_SYS_ADMIN, 1 of kernel threads, \
+         1 whose alert another task raised\n",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }

@@ -23,7 +23,9 @@ impl User {
     /// The stack in user space of an alert; `None` if its instance does not record such stacks.
     pub(super) fn of(alert: &Alert) -> Option<Self> {
         Some(match alert.user_stack()? {
-            UserStack::Hidden => Self::Missing("hidden from readers without CAP_PERFMON"),
+            UserStack::Hidden => {
+                Self::Missing("hidden from readers with neither CAP_PERFMON nor CAP_SYS_ADMIN")
+            }
             UserStack::Elsewhere => Self::Missing("whose alert another task raised"),
             UserStack::Kernel => Self::Missing("of kernel threads"),
             UserStack::None => Self::Missing("of tasks without one"),
