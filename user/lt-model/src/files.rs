@@ -320,7 +320,7 @@ impl Files {
 
     /// Forgets all descriptors, and the files of all calls in flight.
     fn forget(&mut self) {
-        self.tables = Tables::default();
+        self.tables.forget();
         self.calls.clear();
     }
 

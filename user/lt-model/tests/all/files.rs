@@ -400,6 +400,22 @@ fn io_uring_and_calls_that_change_anything_leave_nothing_known() {
     assert_eq!(s.files(), "- - - /a -");
 }
 
+/// A thread of the kernel may perform the operations of the ring, without a system call.
+#[test]
+fn after_missing_events_an_io_uring_still_leaves_nothing_known() {
+    for is_known in [false, true] {
+        let mut s = Script::new();
+        if is_known {
+            s.sees(0, &FileEvent::Exec { tid: 7, old: 7 });
+        }
+        s.calls(0, "io_uring_setup", Access::Ring, 4);
+        s.loses(1);
+        s.opens(0, "/a", 5);
+        s.reads(0, &[5]);
+        assert_eq!(s.files(), "-", "{is_known}");
+    }
+}
+
 #[test]
 fn a_call_that_has_not_ended_has_its_file_up_to_the_end_or_a_gap() {
     for loses in [false, true] {
