@@ -415,6 +415,10 @@ impl Files {
         name: Option<&[u8]>,
         result: Option<i64>,
     ) -> Option<(u64, FileName)> {
+        // The start may not be recorded: a thread often waits in io_uring_enter.
+        if name.is_some_and(|name| name.starts_with(b"io_uring_")) {
+            self.tables.has_ring(Some(tid));
+        }
         let Some(call) = self.calls.remove(&tid) else {
             // The start was not recorded, or was that of a thread whose number exec has changed.
             if name.is_some_and(may_close) {

@@ -400,6 +400,16 @@ fn io_uring_and_calls_that_change_anything_leave_nothing_known() {
     assert_eq!(s.files(), "- - - /a -");
 }
 
+#[test]
+fn the_end_of_a_call_shows_an_io_uring() {
+    let mut s = Script::new();
+    s.opens(1, "/a", 3);
+    s.reads(1, &[3]);
+    s.ends(1, "io_uring_enter", 1);
+    s.reads(1, &[3]);
+    assert_eq!(s.files(), "/a -");
+}
+
 /// A thread of the kernel may perform the operations of the ring, without a system call.
 #[test]
 fn after_missing_events_an_io_uring_still_leaves_nothing_known() {
