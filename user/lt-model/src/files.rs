@@ -343,8 +343,8 @@ impl Files {
         }
         let step = self.step;
         let (fd, file, then) = match access {
-            // Known to have begun, such as close(-1).
-            Access::Nothing if may_close(call) => (None, None, Then::Nothing),
+            // Kept, so that its end does not seem to lack a start: close(-1), for example.
+            Access::Nothing if changes_table(call) => (None, None, Then::Nothing),
             Access::Nothing => return,
             Access::Anything => {
                 self.forget();
@@ -392,7 +392,7 @@ impl Files {
             }
             Access::Clone(flags) => (None, None, Then::Clones(flags)),
             Access::Unshare(flags) if flags & CLONE_FILES != 0 => (None, None, Then::Unshares),
-            Access::Unshare(_) => return,
+            Access::Unshare(_) => (None, None, Then::Nothing),
             Access::Exec(path) => (path.directory, self.path(tid, path), Then::Execs),
         };
         let call = Call {
@@ -421,7 +421,7 @@ impl Files {
         }
         let Some(call) = self.calls.remove(&tid) else {
             // The start was not recorded, or was that of a thread whose number exec has changed.
-            if name.is_some_and(may_close) {
+            if name.is_some_and(changes_table) {
                 self.forget();
             }
             return None;
@@ -537,10 +537,10 @@ impl Files {
     }
 }
 
-/// Whether a system call with this name may close descriptors.
-fn may_close(call: &[u8]) -> bool {
-    let closers = [&b"close"[..], b"dup", b"exec"];
-    closers.iter().any(|closer| call.starts_with(closer))
+/// Whether a system call with this name may close descriptors, or give the thread a table of its own.
+fn changes_table(call: &[u8]) -> bool {
+    let changers = [&b"close"[..], b"dup", b"exec", b"unshare"];
+    changers.iter().any(|changer| call.starts_with(changer))
 }
 
 /// The path of a file as the kernel shows it, or its kind, without the number: `socket` for `socket:[812]`, `eventfd`

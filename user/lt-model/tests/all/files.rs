@@ -319,6 +319,20 @@ fn a_close_whose_start_is_not_recorded_makes_everything_unknown() {
 }
 
 #[test]
+fn an_unshare_whose_start_is_not_recorded_makes_everything_unknown() {
+    let mut s = Script::new();
+    s.dumps(7, 0x10);
+    s.dumps(8, 0x10);
+    // From here on, 8 may have a table of its own.
+    s.ends(1, "unshare", 0);
+    s.opens(0, "/a", 3);
+    s.reads(1, &[3]);
+    s.calls(1, "unshare", Access::Unshare(0), 0);
+    s.reads(0, &[3]);
+    assert_eq!(s.files(), "- /a");
+}
+
+#[test]
 fn a_close_of_no_descriptor_changes_nothing() {
     let mut s = Script::new();
     s.opens(0, "/a", 3);
