@@ -13,13 +13,14 @@
 //! No name is better than a wrong one. These rules keep a name from being wrong:
 //!
 //! - *A number stands for one file until it is closed*, or replaced by `dup2` or `dup3`. If all calls are recorded, so
-//!   are these. A descriptor that is created in a way that is not followed, such as by `recvmsg`, has a number that was
-//!   closed before, so it is not known, and never has the name of another file.
+//!   are these. If a descriptor is created in a way that is not followed, such as by `recvmsg`, its number was closed
+//!   before. Its file is then not known, but it never has the name of another file.
 //! - *io_uring closes and opens descriptors without a system call.* The descriptors of a process that uses it are not
 //!   known.
 //! - *Threads share descriptors*, see `tables.rs`. The flags of `clone3` are not recorded. A thread that it creates is
 //!   taken to share the table of its process: no known program creates threads with tables of their own. A process that
-//!   it creates may share the table or have a copy. Until that process calls exec, no name is added to the table.
+//!   it creates may share the table or have a copy. Until that process calls exec or exits, no name is added to the
+//!   table.
 //! - *Another thread may change a descriptor during a call.* The call is then on an unknown file, and a descriptor that
 //!   it returns is not known, either.
 //! - *In a gap anything may have happened.* All descriptors are forgotten.
@@ -37,7 +38,7 @@ pub(crate) use self::calls::Calls;
 use self::tables::{Descriptor, Tables};
 use crate::names::{Name, Names};
 
-/// Maximum memory for names and descriptors without another limit, in bytes.
+/// Default limit on the memory for names and descriptors, in bytes.
 const BUDGET: usize = 128 << 20;
 
 /// Flags of `clone`, `unshare` and `close_range`.
@@ -242,7 +243,7 @@ impl Files {
         self.names.bytes() + self.tables.bytes() + calls
     }
 
-    /// The part of the memory that names may take, and the part that descriptors may take.
+    /// Maximum memory for names, and for descriptors, in bytes: half of the limit each.
     fn half(&self) -> usize {
         self.limit.unwrap_or(BUDGET) / 2
     }
@@ -252,8 +253,8 @@ impl Files {
         self.names
     }
 
-    /// Follows an event of a thread, if that is known. At the end of a call whose file is known, returns the time at
-    /// which it began, and the file.
+    /// Follows an event, of this thread if it is known. At the end of a call whose file is known, returns the time at
+    /// which the call began, and the file.
     pub(crate) fn see(
         &mut self,
         time: u64,
@@ -358,7 +359,7 @@ impl Files {
                     closes: None,
                     changed: step,
                 };
-                // The flag of a table that another thread may share is then not known, either.
+                // Makes the descriptor unknown in other tables that may be this one: its flag may have changed there.
                 self.tables.close(tid, fd, step);
                 if let Some(tid) = tid {
                     self.tables.open(tid, fd, of);
