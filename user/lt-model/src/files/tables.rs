@@ -252,6 +252,17 @@ impl Tables {
         }
     }
 
+    /// Forgets all tables, but not that a process uses io_uring: the ring may close numbers in any later table.
+    pub(super) fn forget(&mut self) {
+        let closed = [&self.closed_by_guessed, &self.closed_by_dumped];
+        let has_ring = self.all.values().any(|table| table.has_ring)
+            || closed.iter().any(|by| by.last(i32::MAX) == u64::MAX);
+        *self = Self::default();
+        if has_ring {
+            self.has_ring(None);
+        }
+    }
+
     fn set_ring(&mut self, id: u64) {
         let table = self.all.get_mut(&id);
         if let Some(table) = table.filter(|table| !table.has_ring) {

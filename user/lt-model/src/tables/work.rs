@@ -6,7 +6,8 @@
 //! tracker `workqueue`: once its function has been called, the memory of an item may be used for another one.
 //!
 //! An item that is queued again before it starts was cancelled meanwhile, was moved to the end of the queue
-//! (`mod_delayed_work()`), or had just been taken by a worker. No event shows which, so its wait is not measured.
+//! (`mod_delayed_work()`), or had just been taken by a worker. No event shows which, so its wait is not measured. If it
+//! was queued on two workqueues, the one from which it starts is not known, either.
 
 use std::collections::HashMap;
 
@@ -63,7 +64,10 @@ impl Works {
                 *earlier = new;
                 earlier.again = true;
             }
-            Some(earlier) => earlier.again = true,
+            Some(earlier) => {
+                earlier.again = true;
+                earlier.workqueue = earlier.workqueue.filter(|of| new.workqueue == Some(*of));
+            }
             None => {
                 self.waiting.insert(item.work, new);
             }

@@ -319,6 +319,20 @@ fn a_close_whose_start_is_not_recorded_makes_everything_unknown() {
 }
 
 #[test]
+fn an_unshare_whose_start_is_not_recorded_makes_everything_unknown() {
+    let mut s = Script::new();
+    s.dumps(7, 0x10);
+    s.dumps(8, 0x10);
+    // From here on, 8 may have a table of its own.
+    s.ends(1, "unshare", 0);
+    s.opens(0, "/a", 3);
+    s.reads(1, &[3]);
+    s.calls(1, "unshare", Access::Unshare(0), 0);
+    s.reads(0, &[3]);
+    assert_eq!(s.files(), "- /a");
+}
+
+#[test]
 fn a_close_of_no_descriptor_changes_nothing() {
     let mut s = Script::new();
     s.opens(0, "/a", 3);
@@ -398,6 +412,32 @@ fn io_uring_and_calls_that_change_anything_leave_nothing_known() {
     s.calls(0, "ioctl", Access::Anything, 0);
     s.reads(1, &[3]);
     assert_eq!(s.files(), "- - - /a -");
+}
+
+#[test]
+fn the_end_of_a_call_shows_an_io_uring() {
+    let mut s = Script::new();
+    s.opens(1, "/a", 3);
+    s.reads(1, &[3]);
+    s.ends(1, "io_uring_enter", 1);
+    s.reads(1, &[3]);
+    assert_eq!(s.files(), "/a -");
+}
+
+/// A thread of the kernel may perform the operations of the ring, without a system call.
+#[test]
+fn after_missing_events_an_io_uring_still_leaves_nothing_known() {
+    for is_known in [false, true] {
+        let mut s = Script::new();
+        if is_known {
+            s.sees(0, &FileEvent::Exec { tid: 7, old: 7 });
+        }
+        s.calls(0, "io_uring_setup", Access::Ring, 4);
+        s.loses(1);
+        s.opens(0, "/a", 5);
+        s.reads(0, &[5]);
+        assert_eq!(s.files(), "-", "{is_known}");
+    }
 }
 
 #[test]
