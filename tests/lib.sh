@@ -47,11 +47,28 @@ refused() { _what=$1; shift; if "$@" 2>/dev/null; then fail "$_what: '$*' succee
 # wait_until SECONDS COMMAND...: wait for the command to succeed; longer on a slow kernel (tests/run-debug). With
 # icount, the machine's clock runs ahead while the machine waits for a disk of a busy host: the limit must be generous.
 wait_until() {
-	_end=$(($(cut -d. -f1 /proc/uptime) + $1 * ${PATIENCE:-1}))
+	read -r _now _ </proc/uptime
+	_end=$((${_now%.*} + $1 * ${PATIENCE:-1}))
+	shift
+	_until 0.1 "$@"
+}
+
+# in_a_while COMMAND...: as `wait_until 240`, but with longer pauses, for waits of many seconds: under emulation, each
+# look costs as much as the program that the test waits for, and its processes are events for a recorder.
+in_a_while() {
+	read -r _now _ </proc/uptime
+	_end=$((${_now%.*} + 240 * ${PATIENCE:-1}))
+	_until 1 "$@"
+}
+
+# _until PAUSE COMMAND...: wait until the command succeeds, or the time is $_end. Reads the time without a process.
+_until() {
+	_pause=$1
 	shift
 	until "$@"; do
-		[ "$(cut -d. -f1 /proc/uptime)" -le "$_end" ] || fail "waited in vain for: $*"
-		sleep 0.1
+		read -r _now _ </proc/uptime
+		[ "${_now%.*}" -le "$_end" ] || fail "waited in vain for: $*"
+		sleep "$_pause"
 	done
 }
 

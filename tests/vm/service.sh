@@ -102,7 +102,7 @@ systemctl reload latency-tracker
 assert_eq "$(names)" "late slow" "the instances after reload"
 echo 'oops' >$CONF/wrong.conf
 refused "a wrong line" systemctl reload latency-tracker
-wait_until 60 said latency-tracker "$CONF/wrong.conf:1:"
+in_a_while said latency-tracker "$CONF/wrong.conf:1:"
 assert_eq "$(names)" "late slow" "the instances after a wrong line"
 systemctl stop latency-tracker
 refused "a wrong line at the start" systemctl start latency-tracker
@@ -152,15 +152,19 @@ cat >/run/stall.py <<-'END'
 	    time.sleep(0.6 if os.path.exists("/run/stalls") else 0.05)
 END
 printf '[Service]\nExecStart=/usr/bin/python3 /run/stall.py\n' >/etc/systemd/system/stall.service
+# As the guide shows.
+mkdir /etc/systemd/system/stall.service.d
+printf '[Service]\nExecStartPost=-+systemctl --no-block try-reload-or-restart latency-tracker\n' \
+	>/etc/systemd/system/stall.service.d/latency-tracker.conf
 systemctl daemon-reload
 systemctl start stall
 first=$(number)
 latency-tracker why --unit stall.service --no-trace --waits --over 500ms -d 10m >/tmp/why.log 2>&1 &
 why=$!
-wait_until 300 grep -q 'waiting for an operation of stall.service' /tmp/why.log
+in_a_while grep -q 'waiting for an operation of stall.service' /tmp/why.log
 systemctl restart stall
 [ "$(number)" != "$first" ] || fail "the restarted unit has the cgroup $first again"
-wait_until 60 grep -q 'stall.service was restarted: its new cgroup is watched from now on' /tmp/why.log
+in_a_while grep -q 'stall.service was restarted: its new cgroup is watched from now on' /tmp/why.log
 touch /run/stalls
 rc=0
 wait $why || rc=$?
@@ -170,24 +174,18 @@ assert_eq $rc 2 "the exit status of why --unit"
 grep -qE 'python3/[0-9]+: clock_nanosleep, for [0-9.]+m?s' /tmp/why.log || fail "why does not name the stall"
 grep -qE 'stall.service: operations in up to [0-9.]+[mun]?s may not have been seen \(1 new cgroup\)$' /tmp/why.log ||
 	fail "why does not say what it may have missed"
-# As the guide shows.
 echo "held syscall threshold=1h cgroup=/$STALL" >$CONF/held.conf
-mkdir /etc/systemd/system/stall.service.d
-printf '[Service]\nExecStartPost=-+systemctl --no-block try-reload-or-restart latency-tracker\n' \
-	>/etc/systemd/system/stall.service.d/latency-tracker.conf
-systemctl daemon-reload
 systemctl reload latency-tracker
 second=$(number)
 assert_eq "$(cat $LT/held/cgroup)" "$second" "the cgroup of the instance"
 systemctl restart stall
-wait_until 60 is_renewed
+in_a_while is_renewed
 [ "$(number)" != "$second" ] || fail "the restarted unit has the cgroup $second again"
-wait_until 60 said latency-tracker "renewed held ($CONF/held.conf:1)"
-rm -r /etc/systemd/system/stall.service.d
-systemctl daemon-reload
-# Until the file is applied, the instance is shown as one without a cgroup.
-systemctl restart stall
-latency-tracker list | awk '$1 == "held" { print $3 }' | grep -qx no-cgroup || fail "$(latency-tracker list 2>&1)"
+in_a_while said latency-tracker "renewed held ($CONF/held.conf:1)"
+# While the unit does not run, the instance is shown as one without a cgroup.
+lacks_cgroup() { latency-tracker list 2>&1 | awk '$1 == "held" { print $3 }' | grep -qx no-cgroup; }
+systemctl stop stall
+in_a_while lacks_cgroup
 
 if [ -z "${LT_LONG:-}" ]; then
 	systemctl stop latency-tracker
@@ -202,6 +200,9 @@ if [ -z "${LT_LONG:-}" ]; then
 fi
 
 echo "== the recorder of a unit that restarts"
+rm -r /etc/systemd/system/stall.service.d
+systemctl daemon-reload
+systemctl start stall
 systemctl reload latency-tracker
 is_renewed || fail "held has the cgroup $(cat $LT/held/cgroup), and stall $(number)"
 systemctl start latency-tracker-record@held
