@@ -10,8 +10,8 @@ use lt_proc::{Alert, Reason};
 use super::event::{Dev, Event};
 use super::requests::{Request, Requests, Step, Task};
 
-/// Maximum distance between the end in the trace and the alert, ns: two probes record them, and either may be
-/// delayed.
+/// Maximum distance between a time in the trace and that of the alert, ns: two probes record them, and either may be
+/// delayed. For the end, a virtual CPU that loses its processor in between can make it longer.
 const NEAR: u64 = 5_000_000;
 
 /// Collects the events that concern one alert.
@@ -165,17 +165,22 @@ impl Explainer {
         if self.alert.reason == Reason::Timeout {
             self.end_pending();
         }
-        let near = |r: &&Request| {
-            let end = r
-                .completed
-                .as_ref()
-                .map(|c| c.time.abs_diff(self.alert.time));
-            r.sector == self.sector && end.is_some_and(|d| d <= NEAR)
-        };
         let distance = |r: &&Request| {
             r.completed
                 .as_ref()
                 .map(|c| c.time.abs_diff(self.alert.time))
+        };
+        let begins_with_it = |r: &Request| {
+            let begun = [&r.inserted, &r.issued].into_iter().flatten();
+            begun
+                .map(|step| step.time.abs_diff(self.alert.start()))
+                .any(|d| d <= NEAR)
+        };
+        let near = |r: &&Request| {
+            r.sector == self.sector
+                && distance(r).is_some_and(|d| {
+                    d <= NEAR || (d <= self.alert.delay / 2 && begins_with_it(r))
+                })
         };
         let request = self.requests.all.iter().filter(near).min_by_key(distance);
         let steps = request.and_then(|r| Some((r, r.issued.as_ref()?, r.completed.as_ref()?)));

@@ -393,6 +393,24 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_begins_with_the_delay_may_end_long_before_the_alert() {
+        let late = |start: u64| {
+            let alert = ALERT.replace("time=26860215000", "time=26866215000");
+            let delay = 26_866_215_000 - start;
+            explain(
+                &alert.replace("delay=15255000", &format!("delay={delay}")),
+                TRACE,
+            )
+        };
+        let missing = "The end of the request is not in the trace";
+        let text = late(26_844_960_000);
+        assert!(!text.contains(missing), "{text}");
+        // Another request for the same sector, long before.
+        let text = late(26_834_960_000);
+        assert!(text.contains(missing), "{text}");
+    }
+
+    #[test]
     fn a_terminal_obeys_no_alert() {
         let alert = ALERT.replace("disk=\"sda\"", "disk=\"s\u{1b}[2Jda\"");
         let text = explain(&alert.replace("slow_disk", "slow\u{1b}"), TRACE);
