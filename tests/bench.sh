@@ -26,3 +26,27 @@ signalled() {
 	[ "$_took" -le 100 ] || fail "SIG$2 ended it after $_took ms"
 	[ $# -eq 2 ] || grep -q "$3" /tmp/out || fail "SIG$2: $(cat /tmp/out)"
 }
+
+# hogged COMMAND...: start the command, with its output in /tmp/out and /tmp/said, while a task with a higher priority
+# has CPU 1, and wait until a thread of it waits there. -> $pid
+hogged() {
+	/usr/bin/chrt -f 20 /usr/bin/taskset 2 sh -c 'while :; do :; done' & _hog=$!
+	wait_until 10 sh -c "/usr/bin/taskset -p $_hog | grep -q ': 2$'"
+	"$@" >/tmp/out 2>/tmp/said & pid=$!
+	wait_until 10 waits
+}
+
+# end_hog: end that task.
+end_hog() {
+	kill "$_hog"
+	wait "$_hog" || :
+}
+
+# waits: whether a thread of the command, beside the watching one, has moved to CPU 1.
+waits() {
+	for _task in /proc/$pid/task/*; do
+		[ "$_task" != /proc/$pid/task/$pid ] || continue
+		! grep -q '^Cpus_allowed_list:.1$' "$_task/status" || return 0
+	done
+	return 1
+}
