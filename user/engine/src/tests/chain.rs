@@ -599,7 +599,10 @@ fn preemptions_that_were_left_out_count_on_a_continued_chain() {
         chain.push_and(110 + nth, step, Counts::add_preempted);
     }
     // The first three and the last ten have places. Those left out are before 130.
-    assert_eq!((chain.counts().more(), chain.counts().preempted()), (17, 30));
+    assert_eq!(
+        (chain.counts().more(), chain.counts().preempted()),
+        (17, 30)
+    );
     for (since, preempted) in [(50, 30), (100, 30), (130, 10), (135, 5)] {
         let mut other = begun(since);
         other.append(100, &chain, since);

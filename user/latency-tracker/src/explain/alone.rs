@@ -131,7 +131,9 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
         "wakeup" => match task("prev") {
             Some((0, _)) => sentences.push("the CPU was idle just before this task ran".into()),
             Some((tid, comm)) => {
-                sentences.push(format!("the task that ran on the CPU just before: {comm}/{tid}"));
+                sentences.push(format!(
+                    "the task that ran on the CPU just before: {comm}/{tid}"
+                ));
             }
             None => {}
         },
@@ -147,7 +149,9 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
                 _ => {}
             }
             if let Some(queued @ Nanos(1..)) = time("queued") {
-                sentences.push(format!("{queued} of this passed between the wakeup and running"));
+                sentences.push(format!(
+                    "{queued} of this passed between the wakeup and running"
+                ));
             }
         }
         "block" => {

@@ -178,9 +178,8 @@ impl Explainer {
         };
         let near = |r: &&Request| {
             r.sector == self.sector
-                && distance(r).is_some_and(|d| {
-                    d <= NEAR || (d <= self.alert.delay / 2 && begins_with_it(r))
-                })
+                && distance(r)
+                    .is_some_and(|d| d <= NEAR || (d <= self.alert.delay / 2 && begins_with_it(r)))
         };
         let request = self.requests.all.iter().filter(near).min_by_key(distance);
         let steps = request.and_then(|r| Some((r, r.issued.as_ref()?, r.completed.as_ref()?)));
