@@ -650,7 +650,7 @@ fn metrics_that_cannot_be_sent_are_reported_with_the_cause() {
     let note = notes.find(|note| note.contains("no metrics: ")).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    let cause = "slow/stats: line 1: \"twelve\": expected a number";
+    let cause = "slow/stats: line 1: \"twelve\": expected a number from 0 to 2^64-1";
     assert!(note.ends_with(cause), "{note}");
 }
 
