@@ -36,7 +36,8 @@ pub(crate) trait Words: Look {
     }
 
     /// Starts a chain of these steps, each given with the time when it was taken. The chain starts
-    /// at the first step. A time before that of the previous step is handled as in [`Words::push`].
+    /// at the first step. A step with a time before the previous step's takes no time, as in
+    /// [`Words::push`].
     #[inline(always)]
     fn begin_with<const N: usize>(&mut self, origin: Origin, steps: [(u64, Step); N])
     where
