@@ -390,7 +390,7 @@ pub(super) use parameters;
 ///   `#[cfg(CONFIG_...)]` before it;
 /// - `impl`: items that override the defaults of [`Declared`]. Every field of at most four words
 ///   that has no `if`, or has `if alert`, can be a label (`by=`), unless it is in `LABELS.excluded`
-///   there: a field that an event does not keep, or that is complete only with the end. With
+///   there: a field that an event does not keep, or that is complete only at the end. With
 ///   `LABELS.has_stack`, the stack of the task at the end can be one, too.
 ///
 /// scripts/trackers also reads the declaration: run it after each change.

@@ -61,7 +61,7 @@ tracker! {
     }
     keeps: detail;
     alert {
-        /// The address of the lock, as a pseudonym like that of %p.
+        /// 16 hexadecimal digits that stand for the lock, as %p prints its address.
         lock: Address at 0,
         /// The kind of lock, and whether it is taken for reading or writing.
         kind: u8 at 1 in KINDS,
@@ -104,8 +104,8 @@ fn key(guard: &Guard, lock: u64, task: &TaskRef<'_>) -> [u64; 2] {
 }
 
 impl Probes {
-    /// Starts events for tasks that already wait. Only a task that sleeps for a mutex records the
-    /// lock, and not on PREEMPT_RT.
+    /// Starts events for tasks that already wait. Finds only tasks that sleep for a mutex, by
+    /// `blocked_on`; none on PREEMPT_RT.
     fn take_stock(&self) {
         let (kind, wanted) = (kind(MUTEX), self.core.value(PARAM_KIND));
         if wanted != 0 && wanted != u64::from(kind) {

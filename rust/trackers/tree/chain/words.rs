@@ -237,7 +237,7 @@ pub(crate) trait Words: Look {
     ) {
         let since = self.last();
         let wait = now.saturating_sub(since);
-        // If the noted CPU is another one, a move was missed: the task has waited for several CPUs.
+        // If another CPU was noted, a move was missed: the task has waited for several CPUs.
         let noted = self.take_wait().filter(|noted| noted.cpu == step.cpu);
         let parts = noted.and_then(|noted| noted.spent.until(spent, wait));
         // The rivals of a task that was moved while it waited are not known: it waited for other
