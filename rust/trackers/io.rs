@@ -45,7 +45,7 @@ use crate::{
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 tracker! {
-    io: "system calls and block requests that read, write, sync, open or close (key: the thread or the request)";
+    io: "I/O system calls and block requests, from start to end (key: the thread or the request)";
     key: 1;
     threshold: DURATION_MAX;
     tasks: true;

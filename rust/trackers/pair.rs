@@ -79,7 +79,7 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        // They are printed with the help of their number of values, which a label does not have.
+        // To print them takes their number of values, which a label does not have.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["key", "begin"]);
 
         fn collect_missed(attached: &mut BothAttached) {
