@@ -16,7 +16,8 @@ impl How {
         Limit::ADDRESS.unless(self.is_trusted)
     }
 
-    /// Returns the largest part of a register that the reader may see.
+    /// Returns the largest number that the reader may see, for numbers that may be only a part of a
+    /// register.
     pub(crate) fn limit_of_part(&self) -> Limit {
         Limit::PART.unless(self.is_trusted)
     }

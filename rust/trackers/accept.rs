@@ -31,7 +31,7 @@ tracker! {
     threshold: 100_000_000;
     tasks: true;
     counters {
-        /// Of gone: closed without having sent anything.
+        /// Connections closed before anything was sent; included in `gone`.
         closed,
         /// Calls of accept(2) that fprobe could not follow, successful or not.
         missed,
@@ -65,7 +65,7 @@ tracker! {
             attached.collect_missed();
         }
 
-        // Addresses need their family and port; the rest is known only with the end.
+        // An address is printed with its family and port. `bytes` is known only at the end.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["local", "remote", "bytes"]);
     }
 }

@@ -11,13 +11,13 @@
 //! ```
 //!
 //! An event starts when a task submits the request (`block_io_start`): `current` is then the
-//! submitter, which for buffered writes is a writeback worker. `dev` is checked only here, except
-//! for the block layer's own flushes, whose events start when they are issued. Later steps add
-//! their times to the event; a request that goes directly to the driver is never inserted. The key
-//! is the address of the request; only one request has this key at a time:
+//! submitter, which for buffered writes is a writeback worker. `dev` selects requests here; the
+//! events of the block layer's own flushes start when these are issued, and `dev` selects them
+//! there. Later steps add their times to the event; a request that goes directly to the driver is
+//! never inserted. The key is the address of the request; only one request has this key at a time:
 //!
-//! - *requeued* requests keep their start, from before they were returned: the submitter has been
-//!   waiting since then;
+//! - *requeued* requests keep the start that they had before the driver returned them: the
+//!   submitter has been waiting since then;
 //! - *merged* requests cease to exist (`gone`, `merged`);
 //! - *partial* completions are counted; the last completion ends the event;
 //! - requests that complete without ever having been issued have no delay to measure (`gone`,
@@ -106,7 +106,7 @@ tracker! {
     impl {
         const KEEPS_USER_STACK: bool = true;
 
-        // Times of steps, and durations only with the end.
+        // An event has the times of these steps; the durations are known only at its end.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["queue", "device"]);
 
         fn settle(detail: &mut Detail, _: u64, now: u64) {

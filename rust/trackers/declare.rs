@@ -80,7 +80,7 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
     /// Attaches the probes, the end first: no event starts whose end would be missed.
     fn attach(live: Arc<Live<Self, K, D, O>>) -> Result<Self::Attachment>;
 
-    /// Returns the alert fields of an event that has not ended.
+    /// Returns the alert fields of an event that are known before its end.
     fn detail(key: &[u64; K], data: &[u64; D]) -> Self::Detail;
 
     /// Completes the fields for an alert at `now`, in nanoseconds, about an event that started at
@@ -367,10 +367,10 @@ pub(super) use parameters;
 /// - `tasks`, if it has the task filter: whether kernel threads pass it by default; `stack`, if an
 ///   alert raised at the end has the stack at that point; `stock`, the function that starts events
 ///   for operations in flight when an instance starts; `lacks`, see [`Kind::lacks`]; `own`, the
-///   type of the tracker's state in an instance; `counters`, if it has counters besides the
-///   filter's: their names, where `COUNT_MISSED` becomes the position of `missed`, or a list;
-///   `check`, see [`Kind::check`]; `create`, see [`Kind::create`], if the type of its events
-///   depends on the values;
+///   type of the tracker's state in an instance; `counters`, if it has counters besides `readers`:
+///   their names (the position of `missed` becomes `COUNT_MISSED`), or the list of all its
+///   counters; `check`, see [`Kind::check`]; `create`, see [`Kind::create`], if the type of its
+///   events depends on the values;
 /// - its own parameters, each with its kind, its default and its help, and `fixed` if it can be set
 ///   only at creation; the position of a parameter `vec` becomes `PARAM_VEC`;
 /// - the words that an event keeps: `owner` for its owner only; `detail` for the owner and the
@@ -390,10 +390,10 @@ pub(super) use parameters;
 ///   `#[cfg(CONFIG_...)]` before it;
 /// - `impl`: items that override the defaults of [`Declared`]. Every field of at most four words
 ///   that has no `if`, or has `if alert`, can be a label (`by=`), unless it is in `LABELS.excluded`
-///   there: a field that an event does not keep, or that is complete only with the end. With
+///   there: a field that an event does not keep, or that is complete only at the end. With
 ///   `LABELS.has_stack`, the stack of the task at the end can be one, too.
 ///
-/// scripts/trackers also reads the declaration: run it after changing fields or tracepoints.
+/// scripts/trackers also reads the declaration: run it after each change.
 ///
 /// # Examples
 ///

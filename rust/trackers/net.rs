@@ -51,13 +51,13 @@ tracker! {
     key: 1;
     threshold: 10_000_000;
     counters {
-        /// Of ended: copied to user space.
+        /// Packets copied to user space; included in `ended`.
         copied,
-        /// Of ended: consumed.
+        /// Packets consumed; included in `ended`.
         consumed,
-        /// Of ended: dropped.
+        /// Packets dropped; included in `ended`.
         dropped,
-        /// Of gone: became part of another packet.
+        /// Packets that became part of another packet; included in `gone`.
         merged,
     }
     params {
@@ -80,8 +80,8 @@ tracker! {
         netns: u32 at 5,
         /// The protocol: ip, ipv6, arp, or the Ethernet type, 0x and 4 digits.
         protocol: Protocol at 4:16,
-        /// The transport protocol: tcp, udp, icmp, icmpv6, sctp, a number, or none: not IP, or IPv6
-        /// with hop-by-hop options; other IPv6 extension headers have their number.
+        /// The transport protocol: tcp, udp, icmp, icmpv6, sctp, or a number, also the number of an
+        /// IPv6 extension header; none if it is not IP, or IPv6 with hop-by-hop options.
         transport: Transport at 4,
         /// The length in bytes, without the link header.
         len: u32 at 3,
@@ -97,7 +97,7 @@ tracker! {
     impl {
         const LABELS: labels::Rules = labels::Rules {
             has_owner: false,
-            // Known only with the end.
+            // Known only at the end.
             excluded: &["end", "drop_reason"],
             ..labels::Rules::ALL
         };

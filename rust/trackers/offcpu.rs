@@ -19,10 +19,10 @@
 //! starts at this switch-out ends with a sleeping state but without a waking (`early`); early.rs
 //! may have the waker.
 //!
-//! The stack of the task itself does not change while it is off the CPU. It is walked only when the
-//! task is switched in late, or when its event times out. With `ustack=1`, the report of a late
-//! switch-in waits until the switch is complete and the task can read its stack in user space, see
-//! arrival.rs.
+//! The stack of the task itself does not change while it is off the CPU. It is walked when the task
+//! is switched in late, or when its event times out; with `by=stack`, at each end. With `ustack=1`,
+//! the report of a late switch-in waits until the switch is complete and the task can read its
+//! stack in user space, see arrival.rs.
 //!
 //! A task that is off the CPU when the instance starts gets an event at that time (stock.rs). The
 //! event has the task's state at that time, so a task that has been woken, but still waits for a
@@ -68,8 +68,8 @@ tracker! {
     counters {
         /// Delays that are not reported, since they are longer than max.
         over_max,
-        /// Of the ends above the threshold and at most max: woken before the switch, so queued is
-        /// the delay; the alert has a waker if it is known.
+        /// Late ends, except those in over_max, of tasks that were woken before they were switched
+        /// out: queued is then the delay, and the alert has the waker only if it is known.
         // The waker is recorded in early.rs.
         early,
     }
@@ -110,7 +110,7 @@ tracker! {
             .or_else(stock::missing)
             .or_else(|| assumptions::missing(&[&WAKING_LOCK]));
     impl {
-        // A time before the end.
+        // A time, not a duration, before the end.
         const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["queued"]);
 
         fn settle(detail: &mut Detail, _: u64, now: u64) {
@@ -127,7 +127,7 @@ fields! {
     WakerStack, 512;
 }
 
-/// Number of words that are known at the start. The last one is `queued`: the stack after it is
+/// Number of words that are written at the start. The last one is `queued`: the stack after it is
 /// undefined until `queued` is set.
 const FIRST_WORDS: usize = WORDS - COMPACT_WORDS;
 
@@ -154,7 +154,7 @@ fn woken(now: u64) -> [u64; Actor::WORDS + 1] {
 /// The state of an instance besides the core.
 pub(crate) struct Notes {
     early: Early,
-    /// With `ustack=1`.
+    /// The reports that wait for their task, with `ustack=1`.
     arrivals: Option<Arrivals>,
 }
 

@@ -14,7 +14,7 @@
 //! and to the CPU that it is switched out of.
 //!
 //! An alert has the task's stack at the switch-out, which shows where it was preempted. The stack
-//! is walked only for an alert.
+//! is walked for an alert, and with `by=stack` at each end.
 //!
 //! Tasks that slept and were woken are the subject of `wakeup`.
 //!
@@ -65,7 +65,7 @@ tracker! {
     attach: Attachment<Probes> = |live| Attachment::new(live, sched::probes::<Probes, false>()),
         || tracepoint::missing(sched::probes::<Probes, false>());
     impl {
-        // Known only with the end.
+        // Known only at the end.
         const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["migrated", "prev"]);
     }
 }

@@ -16,8 +16,8 @@
 //!
 //! - A thread other than the group leader calls execve(): it takes over the thread id of the
 //!   leader, which is killed. From `sched_process_exec` on, the event has the new id (`renamed`).
-//!   No tracepoint shows the id if the call fails after that, which kills the process: the event
-//!   ends with the old one.
+//!   If the call fails between the takeover and that tracepoint, which kills the process, the event
+//!   ends with the old id.
 //! - A new task returns from the call that its parent entered: this end has no start and is not
 //!   counted.
 //! - A task sleeps in a call when the instance starts: it gets an event then (stock.rs). A running
@@ -75,7 +75,7 @@ tracker! {
     counters {
         /// Calls that continued under another thread id (execve of a thread).
         renamed,
-        /// Of alerts: with reason=stack.
+        /// Alerts with reason=stack; included in `alerts`.
         stacks,
     }
     params {
@@ -96,8 +96,8 @@ tracker! {
     stored: number abi returned arg ret;
     printed: number abi arg returned ret;
     alert {
-        /// `call`, `number`, `abi`: the name of the call, `?` if it has none; its number; and whose
-        /// numbers are used: native, compat, or x32, which only x86 has.
+        /// `call`, `number`, `abi`: the name of the call, `?` if it has none; its number; and the
+        /// ABI of that number: native, compat, or x32, which only x86 has.
         number: i32 at 0 => call::show_call,
         abi: u8 at 0:32 in ABIS if traced,
         /// Whether the call has returned.
@@ -113,7 +113,7 @@ tracker! {
         || tracepoint::missing(syscall::probes::<Probes>()).or_else(stock::missing);
     impl {
         const LABELS: labels::Rules = labels::Rules {
-            // Known only with the end.
+            // Known only at the end.
             excluded: &["ret"],
             wider: Some(("number", "call", 40)),
             ..labels::Rules::ALL

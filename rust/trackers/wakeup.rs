@@ -44,7 +44,7 @@ tracker! {
     threshold: 5_000_000;
     tasks: true;
     counters {
-        /// Of gone: the task was not asleep.
+        /// Wakings of tasks that were not asleep; included in `gone`.
         awake,
     }
     params {}
@@ -63,7 +63,7 @@ tracker! {
         waker: Actor at 1,
         /// The context of the waker's CPU: task, softirq, hardirq or nmi.
         context: Context at 1:44,
-        /// Whether the task may not have been asleep at all.
+        /// Whether the task seemed to be awake when it was woken.
         awake: bool at 1:46 if pending,
         /// The task that was switched out for it; 0 for an idle task, and with a timeout.
         prev: Actor at 4 if alert,
@@ -72,7 +72,7 @@ tracker! {
         || tracepoint::missing(sched::probes::<Probes, false>())
             .or_else(|| assumptions::missing(&[&assumptions::QUEUED]));
     impl {
-        // Known only with the end.
+        // Known only at the end.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["migrated", "prev"]);
 
         fn can_time_out(data: &[u64; WORDS]) -> bool {

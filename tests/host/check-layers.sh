@@ -50,7 +50,7 @@ refuses trackers 'include/trace/events/latency_tracker_declared.h does not match
 # What Rust's macros accept is read, too, or refused.
 with rust/trackers/softirq.rs 's/^        on: u32 at/        on : u32 at/'
 refuses trackers 'rust/trackers/softirq.rs: this declaration cannot be read: on : u32 at 0:32' --check
-with rust/trackers/softirq.rs 's/"only those on this CPU";/\n            "only those on this CPU", fixed;/'
+with rust/trackers/softirq.rs 's/"only softirqs that run on this CPU";/\n            "only softirqs that run on this CPU", fixed;/'
 refuses trackers '^+.*cpu  RO, 0-MAX|all; all by default' --check
 with rust/trackers/block.rs 's/requeues: U31 at 2:32/requeues: U31 at 2:33/'
 refuses trackers '^+.*requeues   u32; bits 33 to 63 of args\[2\]' --check

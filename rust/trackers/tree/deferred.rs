@@ -86,8 +86,8 @@ fn chain_in(data: &Data) -> &Chain {
         .unwrap_or(&[0; super::chain::WORDS])
 }
 
-/// Whether an event is a work item that is no longer queued, though no worker has taken it. A work
-/// item looks like this while it is being queued, too.
+/// Whether an event is a work item that is no longer queued, though no worker has taken it. Also
+/// true of a work item that is just being queued.
 pub(super) fn is_cancelled(key: &[u64; 1], data: &Data) -> bool {
     let (work, chain) = (key[0] & !BITS, chain_in(data));
     if chain.counts().state() != State::Queued {

@@ -29,7 +29,7 @@ use super::{
 
 const TID_BITS: u32 = 22;
 const TIMES_BITS: u32 = 10;
-/// Maximum number of preemptions that a step says it stands for.
+/// Maximum number of preemptions that a step records. A step with this number may stand for more.
 const MOST: u32 = (1 << TIMES_BITS) - 1;
 const PRIO_AT: u32 = 32;
 const LONGEST_AT: u32 = 48;
@@ -79,8 +79,8 @@ impl Preempted {
     }
 }
 
-/// Returns the number of preemptions among the steps that a chain has left out; 0 if that is not
-/// known, as one of the other steps may stand for more preemptions than it says.
+/// Returns the number of preemptions among the steps that a chain has left out; 0 if the number is
+/// not known, as one of the other steps may stand for more preemptions than it records.
 pub(super) fn left_out(chain: &impl Look) -> u64 {
     let counts = chain.counts();
     let mut kept = 0;

@@ -88,7 +88,7 @@ pub(crate) struct Rival {
     pub(crate) time: u64,
 }
 
-/// Number of rivals that are named.
+/// Maximum number of rivals that are named.
 pub(crate) const NAMED: usize = 3;
 /// Maximum number of places of the rivals.
 pub(crate) const RIVAL_PLACES: usize = 2 + NAMED;
