@@ -34,7 +34,7 @@ mod kinds;
 #[cfg(CONFIG_RUST)]
 pub(crate) use kinds::{Address, Func, Location, Policy};
 
-/// The event and the reader for which fields are shown.
+/// The kind of line, and the reader, for which fields are shown.
 pub(crate) struct How {
     is_alert: bool,
     is_end: bool,

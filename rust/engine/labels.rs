@@ -334,7 +334,7 @@ impl Labels {
             Source::Cpu => self.find(&[P::cpu(guard) as u64]),
             Source::Cgroup(place) => self.find(&[P::cgroup_of(place.first(word) as u32)]),
             Source::Stack(place) => self.find_stack_of::<P>(place.first(word) as u32),
-            // Not `find`: unless the end is late, `row_at_home` has looked at the home before.
+            // Not `find`: usually `row_at_home` has already looked at the home.
             Source::Event(place) => self.search(&place.label(word), &[]),
         }
     }
@@ -433,7 +433,7 @@ impl Labels {
         let mask = self.slots.len().wrapping_sub(1);
         let at = match step {
             0 => self.home(label),
-            // The lowest bits are not in the tag.
+            // The slot comes from the lowest bits, most of which are not in the tag.
             _ => hash.wrapping_add(step.wrapping_mul(distance)) as usize & mask,
         };
         self.slots.get(at)

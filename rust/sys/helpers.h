@@ -279,9 +279,9 @@ void lt_module_watch_free(struct lt_module_watch *watch);
 void *lt_pde_data(const struct inode *inode);
 
 /*
- * Whether the current task may open a file of ours: writing requires
- * CAP_SYS_ADMIN, reading CAP_PERFMON, CAP_SYS_ADMIN or the group of the entry.
- * With lockdown=confidentiality, no task may.
+ * Whether the current task may open a file of ours that takes no marks of work:
+ * writing requires CAP_SYS_ADMIN, reading CAP_PERFMON, CAP_SYS_ADMIN or the
+ * group of the entry. With lockdown=confidentiality, no task may.
  */
 bool lt_may_open(const struct inode *inode, const struct file *file);
 /*
