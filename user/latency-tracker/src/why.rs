@@ -376,8 +376,7 @@ impl Search<'_> {
         alerts: &[Alert],
         late: Option<crate::record::evidence::Seen>,
     ) -> Result<Option<PathBuf>> {
-        let (Some(flight), Some(collector), Some(late)) =
-            (&self.flight, &mut self.evidence, late)
+        let (Some(flight), Some(collector), Some(late)) = (&self.flight, &mut self.evidence, late)
         else {
             return Ok(None);
         };
