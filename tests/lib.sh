@@ -53,8 +53,8 @@ wait_until() {
 	_until 0.1 "$@"
 }
 
-# in_a_while COMMAND...: as `wait_until 240`, but with longer pauses, for waits of many seconds: under emulation, frequent
-# looks slow down the program that the test waits for, and their processes are events for a recorder.
+# in_a_while COMMAND...: as `wait_until 240`, but with longer pauses, for waits of many seconds: under emulation,
+# frequent looks slow down the program that the test waits for, and their processes are events for a recorder.
 in_a_while() {
 	read -r _now _ </proc/uptime
 	_end=$((${_now%.*} + 240 * ${PATIENCE:-1}))

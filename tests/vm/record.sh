@@ -18,8 +18,8 @@
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, its root has no LTTng
 # timeout: 900
-# worth: each run of record sets up a flight recorder and reads all kernel symbols, and each way to end a run takes a run
-# of its own
+# worth: each run of record sets up a flight recorder and reads all kernel symbols, and each way to end a run takes a
+# run of its own
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -151,8 +151,8 @@ capture 2
 dated /tmp/shared/1002 16 60
 shift_date -10
 capture 3
-# The reader of the output is gone when an alert comes: the run ends, with a capture. The counters after a capture are the
-# last output before the next alert.
+# The reader of the output is gone when an alert comes: the run ends, with a capture. The counters after a capture are
+# the last output before the next alert.
 in_a_while sh -c 'sed "1,/^capture 1003:/d" /tmp/output.log | grep -q "^events "'
 kill $reader
 wait $reader || :

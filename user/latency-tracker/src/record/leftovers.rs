@@ -127,8 +127,8 @@ pub(crate) fn clean_noted(root: &ProcRoot) {
 
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     for (name, line) in &owned.instances {
-        // Another instance may have this name by now, so only an identical instance is removed. The threshold of an
-        // instance of `why` or `run` rises by itself, so its line changes, but its name contains the PID.
+        // Another instance may have this name by now, so only an identical instance is removed. In an instance of
+        // `why` or `run`, an alert may raise the threshold (`worst=1`), so the line changes; but its name has the PID.
         let by_name = name.starts_with(&format!("why_{pid}_")) || *name == name_of_run(pid);
         let same = root
             .instance(name)
