@@ -6,7 +6,7 @@
 //! buffer = (sub-buffers - 1) x their size, per CPU; time = buffer / bytes per second. One sub-buffer does not count:
 //! it is always being overwritten. The rate is measured: the recorder runs for about a second, then a snapshot shows
 //! what was written. The busiest CPU's ring covers the shortest time, so it gives the answer. On a machine that gets
-//! busier later, the ring covers less. An explanation reports a trace that starts after the delay.
+//! busier later, the ring covers less. An explanation reports a trace that starts too late.
 
 use std::fmt;
 use std::fs;

@@ -28,7 +28,7 @@ pub(crate) struct Owned {
     pub(crate) instances: BTreeMap<String, String>,
     /// The session daemon it started.
     pub(crate) daemon: Option<i32>,
-    /// The directory of a trace that is not kept.
+    /// A directory to remove: a temporary one, or an unfinished trace.
     pub(crate) directory: Option<PathBuf>,
     /// The stopped process that waits to become a command, and its start time.
     waiting: Option<(u32, u64)>,
