@@ -73,7 +73,8 @@ pub(crate) struct RecordArgs {
     /// Parameters of the tracker.
     #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::settings))]
     pub(crate) settings: Vec<Setting>,
-    /// Record all events that these analyses of `analyze` read, until -d has passed or Ctrl-C; separated by commas.
+    /// Record all events that these analyses of `analyze` read (separate them with commas), until -d has passed or
+    /// Ctrl-C.
     #[arg(long, value_name = "ANALYSIS", value_delimiter = ',', conflicts_with_all = ALERTS_ONLY)]
     pub(crate) events_for: Vec<Analysis>,
     /// The directory for the captures [default: /var/lib/latency-tracker/captures; traces/ beside it for --events-for];
