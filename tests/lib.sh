@@ -53,15 +53,16 @@ wait_until() {
 	_until 0.1 "$@"
 }
 
-# in_a_while COMMAND...: as `wait_until 240`, but with longer pauses, for waits of many seconds: under emulation, each
-# look costs as much as the program that the test waits for, and its processes are events for a recorder.
+# in_a_while COMMAND...: as `wait_until 240`, but with longer pauses, for waits of many seconds: under emulation,
+# frequent looks slow down the program that the test waits for, and their processes are events for a recorder.
 in_a_while() {
 	read -r _now _ </proc/uptime
 	_end=$((${_now%.*} + 240 * ${PATIENCE:-1}))
 	_until 1 "$@"
 }
 
-# _until PAUSE COMMAND...: wait until the command succeeds, or the time is $_end. Reads the time without a process.
+# _until PAUSE COMMAND...: wait until the command succeeds; after $_end, fail the test. /proc/uptime is read without a
+# process.
 _until() {
 	_pause=$1
 	shift

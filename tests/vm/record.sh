@@ -18,8 +18,8 @@
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, its root has no LTTng
 # timeout: 900
-# worth: each run of record sets up a flight recorder, and reads all symbols of the kernel; what ends a run needs one of
-# its own
+# worth: each run of record sets up a flight recorder and reads all kernel symbols, and each way to end a run takes a
+# run of its own
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -151,7 +151,9 @@ capture 2
 dated /tmp/shared/1002 16 60
 shift_date -10
 capture 3
-# The reader of the output is gone when an alert comes: the run ends, with a capture.
+# The reader of the output is gone when an alert comes: the run ends, with a capture. The counters after a capture are
+# the last output before the next alert.
+in_a_while sh -c 'sed "1,/^capture 1003:/d" /tmp/output.log | grep -q "^events "'
 kill $reader
 wait $reader || :
 reads slow 1 4
@@ -179,6 +181,7 @@ wait_until 60 sh -c "ls -l /proc/\$(pgrep -P $script)/fd 2>/dev/null | grep -q /
 reads slow 1 50
 in_a_while sh -c 'babeltrace2 /tmp/hand 2>/dev/null | grep -q "block_rq_complete: .* sector = 400,"'
 kill $script
+wait $script || :
 lttng destroy hand
 control -hand
 kill "$(cat /run/lttng/lttng-sessiond.pid)"

@@ -27,9 +27,9 @@ use crate::why::{self, WhyArgs};
 pub(crate) use top::{By, Column, TopArgs};
 
 const EXAMPLES: &str = "\
-Exit status: 0 success, 1 error, 2 an alert fired (watch, record, run, stacks),
-a limit was exceeded (bench), or profiles differ (profile compare); that of a
-command which was run (run, stacks).
+Exit status: 0 success, 1 error, 2 an alert fired (why, watch, record, run,
+stacks), a limit was exceeded (bench), or profiles differ (profile compare).
+`run` and `stacks` end with the status of their COMMAND.
 
 Questions:
   What is late now, and why: anywhere, in a service, on a disk?
@@ -163,8 +163,8 @@ latency-tracker hist slow_disk -i 5 12\n  latency-tracker hist --json\n  \
 latency-tracker start by_program block by=comm\n  \
 latency-tracker hist by_program --by\n\n\
 Percentiles are upper bounds of the kernel's buckets: at most 1/8 above the\n\
-true value. With --by, each delay is in one row: that of its label or, if all\n\
-labels of the instance are taken (max_labels=), in `other`, the last row. The\n\
+true value. With --by, each delay is in one row: the row of its label or, if\n\
+all labels of the instance are taken (max_labels=), the last row, `other`. The\n\
 row with the longest total is first. With by=stack, the functions of the stack\n\
 are below its row."
     )]
@@ -226,7 +226,7 @@ latency_tracker_export_dropped_total.")]
     /// Explains why something was late, from a capture of `record` or another trace.
     #[command(after_help = explain::EXAMPLES)]
     Explain(ExplainArgs),
-    /// Shows the waits of a thread, from a kernel trace.
+    /// Shows what a thread waited for, or how long operations took, from a kernel trace.
     #[command(after_help = analyze::EXAMPLES)]
     Analyze(AnalyzeArgs),
     /// Measures how long a CPU is kept from a task, how late a task is woken, and how fast LTTng can record.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The smaller commands, one module each.
+//! Most of the commands, one module each.
 
 pub(crate) mod apply;
 pub(crate) mod captures;

@@ -38,7 +38,7 @@ const PARTING: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// Where to listen. Another machine needs an address that it can reach: there is no encryption, and no password.
+    /// Where to listen. Another machine needs an address that it can reach. There is no encryption and no password.
     #[arg(
         short,
         long,

@@ -125,7 +125,7 @@ pub(crate) fn table(labels: &Labels, is_whole: bool) -> Vec<String> {
     }
     if labels.full {
         lines.push(format!(
-            "full: {} labels, the first that came; all further ones are in `other`",
+            "full: {} labels; all that came later are in `other`",
             labels.max_labels
         ));
     }

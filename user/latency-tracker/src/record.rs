@@ -17,7 +17,8 @@
 //! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new one.
 //! The times of `--cooldown` and `--max-per-day` include suspends. If the time of day is set, dates are corrected (see
 //! [`dates`]).
-//! A capture in the default directory is also listed for `export`, which may not read it (see [`index`]).
+//! A capture in the default directory is also listed for `export`, which may lack permission to read it (see
+//! [`index`]).
 //!
 //! A failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
 //!
@@ -77,7 +78,8 @@ const SAMPLE: Duration = Duration::from_secs(1);
 /// How often to check whether the flight recorder still records.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// How long to wait for an instance that replaces the removed one if this user may not know whether `apply` is running.
+/// How long to wait for an instance that replaces the removed one if this user has no permission to check whether
+/// `apply` is running.
 const REPLACED: Duration = Duration::from_secs(10);
 
 /// Time between two looks for such an instance.
@@ -433,8 +435,8 @@ impl Recorder<'_> {
         self.armed.cgroup().and_then(Followed::of)
     }
 
-    /// If the cgroup of the instance has a successor, limits the instance to that one; a failure is reported, and tried
-    /// again at the next look. Returns the cgroup to follow, if there is one.
+    /// If the cgroup of the instance has a successor, limits the instance to that one. After a failure, which is
+    /// reported once, the next look tries again. Returns the cgroup to follow, if there is one.
     fn follow(&self, mut followed: Followed, machine: &mut Machine<'_>) -> Option<Followed> {
         let name = self.args.name();
         let Some(change) = followed.look(|| None) else {
@@ -472,8 +474,8 @@ impl Recorder<'_> {
         Some(followed)
     }
 
-    /// Restarts a flight recorder that has stopped, and reports the gap. If the time of day was set, corrects the dates
-    /// of captures: after a reboot, no other age of theirs is known.
+    /// Restarts a flight recorder that has stopped, and reports the gap. If the time of day was set, `--keep-for` also
+    /// corrects the dates of captures: after a reboot, their age is known only by these.
     fn look(&self, machine: &mut Machine<'_>) {
         if let Some(lost) = self.revive(machine) {
             note(&lost);
@@ -555,7 +557,7 @@ impl Recorder<'_> {
             let alone = self.captures.alone()?;
             let number = self.captures.number(&mut partial)?;
             if !self.make_room()? {
-                // All captures that are complete may be removed, so others are in the way.
+                // All complete captures may be removed, so unfinished ones of other recorders take the room.
                 is_for_now = self.args.rotate && size_of(&partial.path) <= self.args.disk_budget.0;
                 return Ok(None);
             }
@@ -689,8 +691,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// Prints the alerts on standard error as the kernel wrote them, since they are not in any file; in the journal
-    /// without stacks of user space.
+    /// Prints the alerts on standard error as the kernel wrote them, since they are not in any file. In the journal,
+    /// they have no user-space addresses.
     fn print_alerts(&self, woken: &Woken, error: &anyhow::Error) {
         note(&format!("alerts not saved: {error:#}"));
         note(&room(self.captures.path()));
@@ -703,7 +705,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// Whether a capture that has its number fits, after removal of old captures with `--rotate`.
+    /// Whether all captures fit into the disk budget, including one that has its number. With `--rotate`, removes old
+    /// captures to achieve that.
     fn make_room(&self) -> Result<bool> {
         let (budget, rotate) = (self.args.disk_budget.0, self.args.rotate);
         let removed = |oldest: &Path| {

@@ -250,7 +250,7 @@ impl<'a> Apply<'a> {
         renewed.is_ok()
     }
 
-    /// Changes the running instance. Returns why only a new instance can have what the line gives, if so.
+    /// Changes the running instance, or returns why the line needs a new instance.
     fn change(
         &self,
         running: &Instance,

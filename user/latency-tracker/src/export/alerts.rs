@@ -26,7 +26,7 @@ const TOGETHER: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Starts a thread that sends the alerts from now on. It ends with the process. If the module is loaded later, alerts
-/// that its ring has overwritten before its file is found are neither sent nor counted.
+/// that the ring overwrites before the thread opens the file are neither sent nor counted.
 pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
     let mut source = Source::new(root);
     // If the module is loaded, opens the file before this returns, so that no alert is missed.
@@ -46,7 +46,7 @@ pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
 /// The file with the alerts of all instances.
 struct Source {
     root: ProcRoot,
-    /// Whether the module of the next file was loaded after [`start`], so that all of its alerts are sent.
+    /// Whether the next file to open belongs to a module that was loaded after [`start`]: then all its alerts are sent.
     from_start: bool,
     /// The last note, which is not repeated.
     said: String,

@@ -43,7 +43,7 @@ impl Dates {
         }
     }
 
-    /// Returns the change since the last one that was returned.
+    /// Returns what has changed since the last returned change, or since the start.
     pub(super) fn look(&mut self) -> Option<Jump> {
         let now = Reading::now();
         let jump = now.jump_since(self.last)?;

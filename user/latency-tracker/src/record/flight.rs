@@ -21,7 +21,7 @@ use super::leftovers::Note;
 /// The events to record, and the buffers.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
-    /// A name for the session: the name of the instance.
+    /// Part of the session's name: the name of the instance, or of the command.
     pub(crate) name: &'a str,
     pub(crate) buffers: Buffers,
     /// All events, patterns included.
@@ -160,7 +160,7 @@ fn date(since_boot: Duration) -> String {
     humantime::format_rfc3339_seconds(at.max(UNIX_EPOCH)).to_string()
 }
 
-/// Names the default events that are not recorded.
+/// Reports these events as not recorded, except those that this architecture does not have.
 pub(super) fn say_missing(mut missing: Vec<String>) {
     missing.retain(|event| is_expected(event));
     if !missing.is_empty() {

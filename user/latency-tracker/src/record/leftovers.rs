@@ -28,7 +28,7 @@ pub(crate) struct Owned {
     pub(crate) instances: BTreeMap<String, String>,
     /// The session daemon it started.
     pub(crate) daemon: Option<i32>,
-    /// The directory of a trace that is not kept.
+    /// A directory to remove: a temporary one, or an unfinished trace.
     pub(crate) directory: Option<PathBuf>,
     /// The stopped process that waits to become a command, and its start time.
     waiting: Option<(u32, u64)>,
@@ -127,8 +127,8 @@ pub(crate) fn clean_noted(root: &ProcRoot) {
 
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     for (name, line) in &owned.instances {
-        // Another instance may have this name by now, so only an identical instance is removed. The threshold of an
-        // instance of `why` or `run` rises by itself, so its line changes, but its name contains the PID.
+        // Another instance may have this name by now, so only an identical instance is removed. In an instance of
+        // `why` or `run`, an alert may raise the threshold (`worst=1`), so the line changes; but its name has the PID.
         let by_name = name.starts_with(&format!("why_{pid}_")) || *name == name_of_run(pid);
         let same = root
             .instance(name)

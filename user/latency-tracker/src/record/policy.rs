@@ -21,7 +21,7 @@ pub(crate) struct Policy {
 /// Reason for not taking a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Skip {
-    /// Too soon after the last one.
+    /// Too soon after the last capture.
     Cooldown,
     /// The limit of captures per day is reached.
     PerDay,
@@ -47,12 +47,12 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// Captures so far.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    /// Captures of the last 24 hours, the oldest first.
+    /// Times of the captures of the last 24 hours, the oldest first.
     recent: VecDeque<Duration>,
     last: Option<Duration>,
     /// Captures of this run.
     pub(crate) taken: usize,
-    /// Wake-ups that the policy skipped.
+    /// Wake-ups without a capture: skipped by the policy, or for lack of room.
     pub(crate) skipped: usize,
     /// Wake-ups for which no trace was saved.
     pub(crate) failed: usize,

@@ -144,8 +144,8 @@ fn sources<'a>(events: &'a str, calls: Option<&'a str>) -> Vec<Source<'a>> {
     tracepoints.into_iter().chain(calls).collect()
 }
 
-/// Estimates the cost of a recording of length `time` from a short one below `directory`, which is removed. Returns
-/// `None` if a signal came.
+/// Estimates the cost of a recording of length `time` from a short recording, made below `directory` and removed.
+/// Returns `None` if a signal came.
 fn cost(
     name: &str,
     directory: &Path,

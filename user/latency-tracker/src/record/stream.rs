@@ -66,7 +66,7 @@ impl Stream {
         Ok(Self::new(root.open_alerts(Some(name), true)?))
     }
 
-    /// All alerts of instance `name`, which was created meanwhile: those already overwritten count as missed.
+    /// All alerts of instance `name` since it was created: those already overwritten count as missed.
     pub(crate) fn open_whole(root: &ProcRoot, name: &str) -> Result<Self> {
         Ok(Self {
             // Alerts are numbered from 1.

@@ -116,7 +116,7 @@ impl Waiting {
     /// would count that switch.
     fn wait_for_switch_out(&self) {
         let call = format!("/proc/{}/syscall", self.id());
-        // Without the right to read it, the time until an instance exists has to suffice.
+        // Without permission to read it, the time until an instance exists must suffice.
         let is_on_cpu = || std::fs::read(&call).is_ok_and(|call| call.starts_with(b"running"));
         for _ in 0..1000 {
             if !is_on_cpu() {
@@ -182,7 +182,7 @@ impl Running {
         Ok(Lines::default().read(&self.end)?.end)
     }
 
-    /// How the command has ended.
+    /// Waits until the command has ended, and returns its exit status.
     pub(crate) fn status(self) -> Result<ExitStatus> {
         let joined = self.waiter.join();
         let status = joined.map_err(|_| anyhow!("the wait for the command failed"))?;
