@@ -36,6 +36,7 @@ sh $samples/job.sh nothing echo done, too >>/tmp/out
 assert_eq "$(tr '\n' ' ' </tmp/out)" "still done done, too " "without an instance"
 assert_eq "$(grep -c 'No such device' /tmp/err)" 9 "refused marks, of $(cat /tmp/err)"
 refused "no instance" lt-work begin nothing
+assert_eq "$(lt-work run nothing printf %s --help 2>/dev/null)" --help "an option of the command"
 assert_eq "$(lt-work 2>&1 | head -n 1)" "usage: lt-work [-i INSTANCE] begin COOKIE" "usage"
 
 control 't tree end=work threshold=40ms'

@@ -130,11 +130,11 @@ pub struct Builder {
     unchecked: usize,
     /// The limit is exceeded: nothing more is stored, and only sizes are counted.
     over: bool,
-    /// The largest size that exceeded the limit, bytes. It may have fallen since, where events are missing.
+    /// The largest size that exceeded the limit, bytes. The size may have fallen since: a gap drops requests.
     most: usize,
     requests: Requests,
     files: Files,
-    /// No file is known after this time, if the events that show files end.
+    /// Time at which the events that show files end, if they do: no file is known after it.
     files_until: Option<u64>,
     /// The calls whose file is known.
     calls: Calls,
@@ -163,7 +163,7 @@ pub struct Builder {
     /// All interrupts that do not come from devices are recorded, including interrupts that a processor sends to
     /// itself.
     all_vectors: bool,
-    /// The processors that have streams, the starts of the streams, and their ends, the last first.
+    /// The processors that have streams, the starts of the streams, and their ends, the latest first.
     has_stream: Vec<u32>,
     starts: Vec<(u64, u32)>,
     ends: Vec<(u64, u32)>,
@@ -258,8 +258,8 @@ impl Builder {
         self.calls.clear();
     }
 
-    /// Limits the size of the kept data, in bytes; [`Builder::kept`] shows what was left out. The names of files and
-    /// descriptors take at most an eighth; any others are not known.
+    /// Limits the size of the kept data, in bytes; [`Builder::kept`] shows what was left out. File names and
+    /// descriptors take at most an eighth of it: files beyond that are not known.
     pub fn limit(&mut self, bytes: usize) {
         self.limit = Some(bytes);
         self.files.limit(bytes / 8);
@@ -326,9 +326,9 @@ impl Builder {
         self.check_limit();
     }
 
-    /// Processes an event that shows which file a system call works on. If the same event of the trace makes an
-    /// [`Event`], that one comes first. Ignored unless the events include every system call; they must also include the
-    /// creation of every thread.
+    /// Processes an event that shows which file a system call works on. If that event of the trace also makes an
+    /// [`Event`], feed the [`Event`] first. Does nothing unless the events include every system call. They must then
+    /// also include the creation of every thread.
     pub fn feed_file(&mut self, time: u64, cpu: u32, event: &FileEvent<'_>) {
         let is_kept = !self.over
             && !matches!(self.tasks.detail, Detail::Waits)
@@ -603,7 +603,7 @@ impl Builder {
         let ran = self.cpus.at(cpu).current();
         let prev = self.tasks.find(tid);
         match (ran, self.cpus.at(cpu).known_since) {
-            // The first switch on this processor: it has run `prev` for as long as its events are known.
+            // The first switch here, or the first after a gap: `prev` has run for as long as the events are known.
             (None, Some(since)) if since <= time => {
                 self.cpus.ran(cpu, prev, since);
                 if let Some(prev) = prev {
@@ -616,7 +616,7 @@ impl Builder {
                 }
             }
         }
-        // A hard interrupt does not switch threads. A softirq may, and continues when its thread does.
+        // No hard interrupt is switched out. A softirq may be, and continues when its thread does.
         let mut held = std::mem::take(&mut self.cpus.at(cpu).contexts);
         if let Some(ran) = ran
             && ran != prev
@@ -736,7 +736,7 @@ impl Builder {
         self.raises = true;
         let thread = self.cpus.at(cpu).thread();
         let of_threads = [Vector::NET_TX, Vector::NET_RX, Vector::BLOCK].contains(&Vector(vector));
-        // In user mode, an interrupt without events has raised it, such as the one of Hyper-V.
+        // In user mode, an interrupt without events has raised it, such as Hyper-V's.
         let in_kernel = !self.is_in_user_mode(time, thread);
         let is_thread = thread.is_some()
             && (of_threads || self.all_vectors)

@@ -253,8 +253,8 @@ impl Files {
         self.names
     }
 
-    /// Follows an event, of this thread if it is known. At the end of a call whose file is known, returns the time at
-    /// which the call began, and the file.
+    /// Follows an event of thread `tid`; `None` if the thread is not known. At the end of a call whose file is known,
+    /// returns the time at which the call began, and the file.
     pub(crate) fn see(
         &mut self,
         time: u64,

@@ -42,7 +42,7 @@ pub(crate) fn check(trace: &str, alerts: &str, kthreads: &str, limits: &Limits) 
     let kthreads: Result<BTreeSet<u32>, _> = kthreads.split_whitespace().map(str::parse).collect();
     let kthreads = kthreads.context("thread ids")?;
     let (lines, marks) = lines::read(trace, is_read)?;
-    // Without PREEMPT_RT, these threads exist only if a boot parameter moves all interrupts to threads.
+    // Without PREEMPT_RT, these threads exist only if a boot parameter (`threadirqs`) moves handlers to threads.
     let is_rt = trace.contains("ktimers/");
     let mut rebuild = Rebuild::new(kthreads, is_rt);
     for (at, line) in lines.iter().enumerate() {
@@ -238,8 +238,8 @@ impl Judge<'_> {
                 Told::Step { what, cpu, time } => (what, *cpu, *time),
             };
             if one.steps() > 1 {
-                // The alert names one of these preemptions; all are of one task. The switch that
-                // follows has their total time.
+                // This step stands for several preemptions of one task, and names one of them. The
+                // switch that follows has their total time.
                 let folded: Vec<_> = steps.by_ref().take(one.steps()).collect();
                 let named = what.split('*').next().unwrap_or_default();
                 let is_odd = |(nth, step): (usize, &&Step)| {
@@ -642,7 +642,7 @@ mod tests {
             RUNS,
         ];
         assert_eq!(faults(&lines, ""), ["0 chains agree, expected at least 1"]);
-        // A second work item is on the chain of the first one, and so is the same one with another function.
+        // Another work item is on the chain of the first one, and so is this item with another function.
         for (old, new) in [("00000000cd", "00000000ef"), ("do_it", "do_more")] {
             let mut other = lines.map(str::to_string);
             for at in [5, 7] {

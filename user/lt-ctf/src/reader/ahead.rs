@@ -12,8 +12,8 @@
 //!
 //! *No deadlock.* A thread that decodes waits for no other: it holds no lock, and has all that it needs. The reader
 //! sleeps only if its job is not done and the queue is empty. Then a thread is decoding that job, and wakes the reader.
-//! Otherwise the reader decodes queued jobs itself. So it depends on no thread being awake, and all processors are busy
-//! even if decoding takes longer than merging.
+//! Otherwise the reader decodes queued jobs itself. So it never waits for a thread that sleeps, and all processors are
+//! busy even if decoding takes longer than merging.
 
 use std::collections::VecDeque;
 use std::io;

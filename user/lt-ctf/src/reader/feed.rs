@@ -7,8 +7,8 @@
 //!                                          ^ from here on, a thread may decode the next batch
 //! ```
 //!
-//! So a stream of which less than half of the first batch has been read, such as a stream of a later trace, has one
-//! batch in memory, and any other stream has two.
+//! With threads, a stream has one batch in memory until half of its first batch has been read, and two from then on.
+//! Streams of a later trace therefore have one. Without threads, each stream has one.
 
 use std::sync::Arc;
 

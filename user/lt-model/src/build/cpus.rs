@@ -197,8 +197,8 @@ impl Cpu {
         (time.saturating_sub(end) <= TAIL).then_some(context)
     }
 
-    /// The disk whose request is being completed, the request, and whether that may go on at `time`: the end of an
-    /// interrupt without events is not recorded.
+    /// The disk whose request is being completed, the request, and whether the completion may go on at `time`. Outside
+    /// of recorded interrupts, it is taken to last at most [`TAIL`].
     pub(super) fn disk(&self, time: u64) -> Option<(Disk, Option<Request>, bool)> {
         let (disk, depth, request, done) = self.completed?;
         let goes_on = depth > 0 || time.saturating_sub(done) <= TAIL;

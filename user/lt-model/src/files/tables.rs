@@ -252,7 +252,7 @@ impl Tables {
         }
     }
 
-    /// Forgets all tables, but not that a process uses io_uring: the ring may close numbers in any later table.
+    /// Forgets all tables, but not the use of io_uring: a ring may close numbers in any table that is found later.
     pub(super) fn forget(&mut self) {
         let closed = [&self.closed_by_guessed, &self.closed_by_dumped];
         let has_ring = self.all.values().any(|table| table.has_ring)
