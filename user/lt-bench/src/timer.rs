@@ -353,7 +353,8 @@ impl Bench<'_> {
         let peaks: u64 = self.cpus.iter().map(|of| of.found.peaks).sum();
         lost.peaks = peaks.saturating_sub(late.len() as u64);
         let threshold = self.args.threshold;
-        let many = (peaks > 0).then(|| format!("{peaks} cycles were late by {threshold} or more"));
+        let cycles = out::plural(usize::try_from(peaks).unwrap_or(usize::MAX), "cycle");
+        let many = (peaks > 0).then(|| format!("{cycles} late by {threshold} or more"));
         let failed: Vec<String> = many.into_iter().chain(lost.failed()).collect();
         Report {
             bench: "timer",
