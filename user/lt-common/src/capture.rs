@@ -11,8 +11,8 @@
 //!
 //! A capture is written under another name and renamed once it is complete, so a numbered directory is never a partial
 //! capture. A capture is renamed again before it is removed. Several recorders may share the output directory. Three
-//! steps need a lock (`DIR/.lock`): a capture takes a number, which becomes part of the name of its partial directory; a
-//! complete capture gets its final name; old captures are removed.
+//! steps need a lock (`DIR/.lock`): a capture takes a number, which becomes part of the name of its partial directory;
+//! a complete capture gets its final name; old captures are removed.
 //!
 //! A trace names every process of the machine, so captures are accessible to their owner only (0700, 0600), and no other
 //! user can redirect them (see private.rs).
@@ -298,9 +298,9 @@ impl Captures {
         Ok(removed)
     }
 
-    /// Removes a complete capture, which first loses its number: if the removal is interrupted, a later recorder removes
-    /// what is left, as it removes unfinished captures. Under its number, but without its alert.json, a capture would
-    /// count for no limit.
+    /// Removes a complete capture, which first loses its number: if the removal is interrupted, a later recorder
+    /// removes what is left, as it removes unfinished captures. Under its number, but without its alert.json, a capture
+    /// would count for no limit.
     fn remove(&self, number: u64, path: &Path) -> Result<()> {
         let pid = std::process::id();
         let rest = self.directory.join(format!("{PARTIAL}{pid}-{number:04}"));
@@ -340,8 +340,8 @@ pub fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
 /// Prefix of an unfinished capture: `.partial-PID`, and `.partial-PID-NUMBER` once it has a number.
 const PARTIAL: &str = ".partial-";
 
-/// Whether the process that made this unfinished capture no longer runs. This process has not made one yet, so a capture
-/// with its PID is from an earlier recorder, in another boot or container.
+/// Whether the process that made this unfinished capture no longer runs. This process has not made one yet, so a
+/// capture with its PID is from an earlier recorder, in another boot or container.
 fn owner_is_gone(name: &str) -> bool {
     let owner = name.strip_prefix(PARTIAL).unwrap_or("");
     let pid = owner.split('-').next().unwrap_or("");

@@ -2,8 +2,8 @@
 
 //! Directories that no other user can redirect: the directory is ours, and each directory above it is ours or root's. A
 //! directory above it that others can write to is accepted only if it is sticky. A group counts as others, except the
-//! group root and the owner's private group, which has the owner's number. The last path component may not be a symbolic
-//! link.
+//! group root and the owner's private group, which has the owner's number. The last path component may not be a
+//! symbolic link.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
