@@ -704,7 +704,7 @@ mod tests {
         assert!(Captures::open(&inside).is_ok());
         chmod(&dir, 0o755);
         if nix::unistd::geteuid().is_root() {
-            // Members of a group can do the same; those of the group root are trusted.
+            // Members of the group can do this too; members of the group root are trusted.
             chmod(&dir, 0o775);
             assert!(Captures::open(&inside).is_ok());
             std::os::unix::fs::chown(&dir, None, Some(65534)).unwrap();
