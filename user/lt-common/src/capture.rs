@@ -10,9 +10,9 @@
 //! ```
 //!
 //! A capture is written under another name and renamed once it is complete, so a numbered directory is never a partial
-//! capture. A capture is renamed again before it is removed. Several recorders may share the output directory: under a
-//! lock (`DIR/.lock`), a capture takes a number, which becomes part of the name of its partial directory; it gets its
-//! final name; and old captures are removed.
+//! capture. A capture is renamed again before it is removed. Several recorders may share the output directory. Three
+//! steps need a lock (`DIR/.lock`): a capture takes a number, which becomes part of the name of its partial directory;
+//! a complete capture gets its final name; old captures are removed.
 //!
 //! A trace names every process of the machine, so captures are accessible to their owner only (0700, 0600), and no other
 //! user can redirect them (see private.rs).
@@ -94,8 +94,8 @@ impl Taken {
         }
     }
 
-    /// The date, in seconds since 1970. If that was in the boot of `now`, it is by the time of day of `now`, which may
-    /// have been set in between. `None` if the clock had never been set.
+    /// Returns the date in seconds since 1970. In the boot of `now`, it is calculated from the time of day of `now`,
+    /// since the clock may have been set in between. `None` if the clock had never been set.
     pub fn date(&self, now: &Self) -> Option<u64> {
         let age = now.since(self);
         let by_uptime = age.map(|age| now.taken.saturating_sub(age.as_secs()));
@@ -105,7 +105,7 @@ impl Taken {
         (date >= FIRST.as_secs()).then_some(date)
     }
 
-    /// Time since `earlier`; `None` if that was in another boot.
+    /// Returns the time since `earlier`; `None` if that was in another boot.
     fn since(&self, earlier: &Self) -> Option<Duration> {
         (!self.boot_id.is_empty() && self.boot_id == earlier.boot_id)
             .then(|| Duration::from_nanos(self.boottime.saturating_sub(earlier.boottime)))
@@ -193,8 +193,8 @@ impl Captures {
         Ok(total(&self.complete()?) + total(&self.reserved()?))
     }
 
-    /// The complete captures, the oldest first. A numbered directory that is none, such as a trace of `--events-for` or
-    /// a directory of the user, counts for no limit and is never removed.
+    /// Returns the complete captures, the oldest first. Any other numbered directory, such as a trace of `--events-for`
+    /// or a directory of the user, counts for no limit and is never removed.
     fn complete(&self) -> Result<Vec<(u64, PathBuf)>> {
         let mut captures = numbered(&self.directory)?;
         captures.retain(|(_, path)| path.join("alert.json").is_file());
@@ -298,8 +298,9 @@ impl Captures {
         Ok(removed)
     }
 
-    /// Removes a complete capture, which loses its number first. If the removal is interrupted, a later recorder removes
-    /// what is left, as of an unfinished capture: without its alert.json, it would count for no limit.
+    /// Removes a complete capture, which first loses its number: if the removal is interrupted, a later recorder
+    /// removes what is left, as it removes unfinished captures. Under its number, but without its alert.json, a capture
+    /// would count for no limit.
     fn remove(&self, number: u64, path: &Path) -> Result<()> {
         let pid = std::process::id();
         let rest = self.directory.join(format!("{PARTIAL}{pid}-{number:04}"));
@@ -312,7 +313,7 @@ impl Captures {
 /// for less.
 const CLOCK_WAS_SET: Duration = Duration::from_secs(3600);
 
-/// The year 2020, since 1970: older than any capture. A clock that was never set starts in 1970, 2000 or the like.
+/// The start of 2020, since 1970: older than any capture. A clock that was never set starts in 1970, 2000 or the like.
 const FIRST: Duration = Duration::from_secs(1_577_836_800);
 
 /// Returns the time at which a capture was taken; `None` if its `alert.json` does not record the time.
@@ -339,8 +340,8 @@ pub fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
 /// Prefix of an unfinished capture: `.partial-PID`, and `.partial-PID-NUMBER` once it has a number.
 const PARTIAL: &str = ".partial-";
 
-/// Whether the process that made this unfinished capture no longer runs. This process has not made any yet: its PID is
-/// that of an earlier recorder, of another boot or container.
+/// Whether the process that made this unfinished capture no longer runs. This process has not made one yet, so a
+/// capture with its PID is from an earlier recorder, in another boot or container.
 fn owner_is_gone(name: &str) -> bool {
     let owner = name.strip_prefix(PARTIAL).unwrap_or("");
     let pid = owner.split('-').next().unwrap_or("");
@@ -703,7 +704,7 @@ mod tests {
         assert!(Captures::open(&inside).is_ok());
         chmod(&dir, 0o755);
         if nix::unistd::geteuid().is_root() {
-            // Members of a group can do the same; those of the group root are trusted.
+            // Members of the group can do this too; members of the group root are trusted.
             chmod(&dir, 0o775);
             assert!(Captures::open(&inside).is_ok());
             std::os::unix::fs::chown(&dir, None, Some(65534)).unwrap();

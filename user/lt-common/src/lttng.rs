@@ -333,8 +333,8 @@ pub fn sign_trace(directory: &Path) -> Result<()> {
 }
 
 /// Prepends the signature of CTF 1.8 to plain-text metadata. LTTng 2.14 and later write such metadata without it, and
-/// Trace Compass does not open metadata without the signature. If that fails, such as on a full disk, the metadata stays
-/// as it was.
+/// Trace Compass does not open metadata without the signature. On failure, such as a full disk, the metadata is
+/// unchanged.
 fn sign(metadata: &Path) -> Result<()> {
     let bytes = fs::read(metadata).with_context(|| metadata.display().to_string())?;
     // CTF 2 starts with a record separator; a packet of CTF 1.8 starts with a magic number that is not UTF-8.

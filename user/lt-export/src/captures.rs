@@ -18,7 +18,7 @@ use crate::readings::bucket_of;
 /// Maximum number of captures considered; older captures are ignored.
 const MOST: usize = 256;
 
-/// The largest `alert.json`, in bytes: 4096 alerts with several stacks each.
+/// Maximum size of an `alert.json`, in bytes: 4096 alerts with several stacks each.
 const LONGEST: u64 = 64 << 20;
 
 /// A capture that stands for a bucket, and the delay of an alert in it that is in this bucket.
@@ -80,8 +80,9 @@ impl Captures {
     /// Reads the new captures, or the index if they may not be read, and returns all exemplars.
     ///
     /// # Errors
-    /// When the directory cannot be read, or neither it nor the index. A directory or an index that
-    /// does not exist has no captures.
+    /// When the directory cannot be read; if that is for lack of permission and there is an index,
+    /// only when the index cannot be read, either. A directory or an index that does not exist has
+    /// no captures.
     pub(crate) fn exemplars(&mut self) -> io::Result<Exemplars> {
         match (self.read_directory(), &self.index) {
             (Err(error), Some(index)) if error.kind() == io::ErrorKind::PermissionDenied => {

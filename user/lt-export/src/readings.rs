@@ -16,8 +16,8 @@ const APART: [&str; 4] = ["min", "mean", "max", "sum_us"];
 const OTHER: &str = "other";
 
 /// Bounds of the buckets of delays: 2^n ns, for these n, from a microsecond to more than a minute.
-/// The kernel's buckets have boundaries there, too. As there, a delay that equals a bound is in the
-/// bucket above it.
+/// The kernel's buckets have boundaries there, too. As in the kernel, a delay that equals a bound is
+/// in the bucket above it.
 const BOUNDS: std::ops::RangeInclusive<u32> = 10..=36;
 
 /// Returns the upper bounds of the buckets in seconds, except for the last one, which has none.

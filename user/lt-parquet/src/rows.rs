@@ -113,7 +113,7 @@ tables! {
         line: Int,
         /// Number of the softirq.
         vector: Int,
-        /// Name of the interrupt's handler, of the softirq or of the function.
+        /// Name of the interrupt's handler, of the softirq or of the function; for `delays`, the name in the cause.
         name: Text,
         /// System call.
         call: Text,

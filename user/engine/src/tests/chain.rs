@@ -570,7 +570,7 @@ fn the_function_of_a_work_item_is_known_on_the_chain_of_its_worker() {
         chain.push(110, step(Kind::Work, item));
         assert_eq!(chain.executed(), Some(item));
     }
-    // The worker sleeps in the middle of the item. Then it wakes another worker, which executes another item.
+    // The worker sleeps in the middle of the item. Then it wakes another worker, which does not execute that item.
     let mut woken = chain;
     for kind in [Kind::Sleep, Kind::Waking, Kind::Switch] {
         woken.push(120, step(kind, 3));

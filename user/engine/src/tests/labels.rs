@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Delays by label: each is in one row, and the rows together are the whole.
+//! Delays by label: each delay is in one row or in `other`, and all of these together are the whole.
 
 use super::{off_guard, on, Numa};
 use crate::{
@@ -223,7 +223,7 @@ fn nine_in_ten_regular_labels_are_at_home() {
         for nth in 0..SEEDS {
             let seed = Seed::new(SEED.hash(&[nth, 0]), SEED.hash(&[nth, 1]));
             let labels = off_guard(|| Labels::new::<Numa>(WORD, FULL, seed)).unwrap();
-            // One label of each home is there.
+            // Of the labels that share a home, one is there.
             let homes = (0..u64::from(FULL)).map(|i| labels.home(&[family(i)]));
             at_home += homes.collect::<BTreeSet<_>>().len() as u64;
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The users of the CPU while a task waited for it. The times are exact to the nanosecond for any
-//! number of overlapping waits. A rival is named only if it is certainly among the longest three.
+//! The users of the CPU while a task waited for it. While the log has room, the times are exact to
+//! the nanosecond, even if waits overlap. A rival is named only if it is certainly among the longest
+//! three.
 
 use crate::chain::{
     each,
