@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Cases of known truth for `latency-tracker why`, inside the virtual machine: what makes the victim late is known by
-construction: one cause or, in five of the cases, two. `why` must name the larger one, with its share.
+"""Cases of known truth for `latency-tracker why`, inside the virtual machine: by construction, the victim is late for one
+cause or, in five of the cases, for two. `why` must name the larger cause, with its share.
 
 usage: why_truth.py [CASE...]     runs all cases, or these. The exit status is 2 if a sentence is wrong, or unknown where
                                   that is not accepted

@@ -144,7 +144,8 @@ other_abi() {
 # The kernel of tests/run-debug has only one ABI.
 case $(uname -r) in *-debug) ;; *) other_abi ;; esac
 
-# A request has the stack of its submitter, which an interrupt reports here, and a worker if the request hangs.
+# An alert of a request has the stack of its submitter: when an interrupt reports it, and when a worker does because the
+# request hangs.
 null_disk slow $((3 * ms))000000
 control "b block threshold=$(patiently 20)ms dev=slow ustack=1 wakeup_interval=0"
 control "bt block threshold=10s timeout=$(patiently 20)ms dev=slow ustack=1 wakeup_interval=0"
