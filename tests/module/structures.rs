@@ -49,7 +49,8 @@ module! {
         },
         bpf_start: u64 {
             default: 0,
-            description: "File descriptor of the BPF program that begins an event: measured instead of the structures",
+            description: "File descriptor of the BPF program that begins an event: measured \
+                          instead of the structures",
         },
         bpf_end: u64 {
             default: 0,

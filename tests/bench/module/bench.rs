@@ -40,10 +40,11 @@ module! {
     params: {
         probe: u64 {
             default: 0,
-            description: "What to measure. 0: the engine. 1: the block tracepoint, with the tracker block. 2 to 7: \
-                          sched_switch without a tracker, with wakeup, runqueue or offcpu that follow no task, \
-                          with offcpu that follows all, and with syscall stacks. 8: a full pool, for 2 or 16 \
-                          CPUs. From 10 on: the scenarios WAYS and then EMPTY_WAYS in bench.rs",
+            description: "What to measure. 0: the engine. 1: the block tracepoint, with the \
+                          tracker block. 2 to 7: sched_switch without a tracker, with wakeup, \
+                          runqueue or offcpu that follow no task, with offcpu that follows all, \
+                          and with syscall stacks. 8: a full pool, for 2 or 16 CPUs. From 10 on: \
+                          the scenarios WAYS and then EMPTY_WAYS in bench.rs",
         },
         calls: u64 {
             default: 10_000,
