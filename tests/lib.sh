@@ -54,7 +54,7 @@ wait_until() {
 }
 
 # in_a_while COMMAND...: as `wait_until 240`, but with longer pauses, for waits of many seconds. Under emulation, each
-# look takes CPU time from the program that the test waits for, and its processes cause events for a recorder.
+# look takes CPU time from the program that the test waits for, and starts processes, which a recorder records.
 in_a_while() {
 	read -r _now _ </proc/uptime
 	_end=$((${_now%.*} + 240 * ${PATIENCE:-1}))

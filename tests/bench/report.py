@@ -35,8 +35,8 @@ PARTS = {
 # what runs while wake chains are followed
 LOADS = ("hackbench", "iperf3", "fio")
 
-# prefix of rows: the analyses besides `path`; of a recorded trace, and of the trace of load.py, which has no events of
-# disks and locks
+# the analyses other than `path`, by the prefix of their rows: of a recorded trace, and of the trace that load.py makes
+# up, which has no events of disks and locks
 KINDS = {"": ("delays", "wakeups", "cpu", "irq", "syscalls", "io", "locks"),
          "load_": ("delays", "wakeups", "cpu", "irq", "syscalls")}
 

@@ -67,7 +67,7 @@ assert_eq "$(addresses | wc -l) $(field ustack_end </tmp/line)" "5 outermost" "a
 assert_eq "$(grep -o '"address":"[^"]*"' /tmp/object | cut -d'"' -f4)" "$(addresses)" "addresses of the object"
 shows 'in user space: inner+0x[0-9a-f]* \[.*/late-fp\] middle+0x[0-9a-f]* \[.*\] outer+.* first+.* _start+0x[0-9a-f]* \[.*/late-fp\] $'
 grep -q ' call=nanosleep .* ret=0 ustack=0x[0-9a-f,x]* ustack_end=outermost$' /tmp/line || fail "the fields come last"
-# Without the parameter there is no such field. Another task raises the alert of a timeout, and the alert says so.
+# Without the parameter there is no such field. A timeout's alert comes from another task, so it has ustack=elsewhere.
 wait_until 10 grep -q " pid=$pid " /tmp/no
 assert_eq "$(grep -c 'ustack' /tmp/no)" 0 "stacks without ustack=1"
 grep " pid=$pid " /tmp/t | grep -q ' reason=timeout .* stack="[^"]*nanosleep.*" ustack=elsewhere$' || fail "the timeout: $(cat /tmp/t)"
