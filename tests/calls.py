@@ -5,11 +5,12 @@
 usage: calls.py write MS N     a process writes more than a pipe holds, in one call; N times, another process sleeps for
                                MS and then reads a part
        calls.py exec           a thread that is not the first one executes another program
-       calls.py exec-fail      as exec, a program that the kernel cannot load, which it notices when only that thread
-                               is left: it kills the process
-       calls.py compat N [M]   getpid() by the entry for 32-bit programs, N times, on arm64 by such a program; on x86,
+       calls.py exec-fail      as exec, but the kernel cannot load the program. It notices this when only that thread is
+                               left, and kills the process
+       calls.py compat N [M]   getpid() by the entry for 32-bit programs, N times (on arm64, in such a program); on x86,
                                then sigsuspend(), which has no other entry, M times
-       calls.py many N [TURNS] calls of several kinds, N times, by two processes; then two threads take turns
+       calls.py many N [TURNS] calls of several kinds, N times, by each of two processes; then two threads wake each
+                               other TURNS times
 """
 
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# lib.sh: shared by the tests inside the virtual machine. The first line of each is `. /lt/tests/lib.sh`.
+# lib.sh: shared by the tests inside the virtual machine; each sources it first.
 #
 # A test passes if it exits 0 and the kernel did not complain; 77 skips it.
 
@@ -29,7 +29,7 @@ number_of() { echo "$NUMBERS" | tr , '\n' | awk -v call="$1" '$1 == call { print
 # fail WORD...: fail the test.
 fail() { echo "FAIL: $*" >&2; exit 1; }
 
-# skip WHY...: skip the test, which is not possible here.
+# skip WHY...: skip the test, which cannot run here.
 skip() { echo "SKIP: $*" >&2; exit 77; }
 
 # need COMMAND...: skip unless these exist.
@@ -44,8 +44,8 @@ assert() { _what=$1; shift; "$@" || fail "$_what: '$*' failed"; }
 # refused WHAT COMMAND...: the command must fail.
 refused() { _what=$1; shift; if "$@" 2>/dev/null; then fail "$_what: '$*' succeeded"; fi; }
 
-# wait_until SECONDS COMMAND...: wait for the command to succeed; longer on a slow kernel (tests/run-debug). With
-# icount, the machine's clock runs ahead while the machine waits for a disk of a busy host: the limit must be generous.
+# wait_until SECONDS COMMAND...: wait for the command to succeed; longer on a slow kernel (tests/run-debug). Limits must
+# be generous: with --icount, the machine's clock runs on while the machine waits for a disk of a busy host.
 wait_until() {
 	read -r _now _ </proc/uptime
 	_end=$((${_now%.*} + $1 * ${PATIENCE:-1}))
@@ -53,8 +53,8 @@ wait_until() {
 	_until 0.1 "$@"
 }
 
-# in_a_while COMMAND...: as `wait_until 240`, but with longer pauses, for waits of many seconds: under emulation,
-# frequent looks slow down the program that the test waits for, and their processes are events for a recorder.
+# in_a_while COMMAND...: as `wait_until 240`, but with longer pauses, for waits of many seconds. Under emulation, each
+# look takes CPU time from the program that the test waits for, and starts processes, which a recorder records.
 in_a_while() {
 	read -r _now _ </proc/uptime
 	_end=$((${_now%.*} + 240 * ${PATIENCE:-1}))

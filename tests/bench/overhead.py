@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""overhead: what tracing adds to loads: trackers, BPF programs, LTTng, in turns.
+"""overhead: measures what trackers, BPF programs and LTTng add to the cost of loads.
 
 usage: overhead.py [--clock soak|wall] [--small] [--rounds N] [--loads LOAD,...] [--contenders NAME,...]
 

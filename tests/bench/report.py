@@ -35,8 +35,8 @@ PARTS = {
 # what runs while wake chains are followed
 LOADS = ("hackbench", "iperf3", "fio")
 
-# prefix of rows: the analyses besides `path`; of a recorded trace, and of the trace of load.py, which has no events of
-# disks and locks
+# the analyses other than `path`, by the prefix of their rows: of a recorded trace, and of the trace that load.py makes
+# up, which has no events of disks and locks
 KINDS = {"": ("delays", "wakeups", "cpu", "irq", "syscalls", "io", "locks"),
          "load_": ("delays", "wakeups", "cpu", "irq", "syscalls")}
 
@@ -65,7 +65,7 @@ ROWS = {
     ("engine", "slice_due"): ("the longest slice, all are due", 50_000),
     **{("engine", f"{name}_{cpus}"): (f"{what}, {cpus} CPUs", None)
        for cpus in (2, 16) for name, what in (("begin", "event_in"), ("full", "event_in, pool exhausted"))},
-    ("engine", "no_probe"): ("tracepoint, nobody attached", None),
+    ("engine", "no_probe"): ("tracepoint, no probe attached", None),
     ("engine", "probe"): ("block probe, request not followed", 80),
     ("engine", "no_switch"): ("calling the probes of a switch: none", None),
     ("engine", "switch_wakeup"): ("wakeup, neither task followed", None),
@@ -89,7 +89,7 @@ ROWS = {
     ("engine", "calls_followed"): ("pair of functions, followed", None),
     ("engine", "points_other"): ("pair of tracepoints (irq), not followed", None),
     ("engine", "points_followed"): ("pair of tracepoints (irq), followed", None),
-    ("engine", "no_workqueue"): ("calling the probes of a work: none", None),
+    ("engine", "no_workqueue"): ("calling the probes of a work item: none", None),
     ("engine", "workqueue_waiting"): ("workqueue part=waiting", None),
     ("engine", "workqueue_running"): ("workqueue part=running", None),
     ("engine", "workqueue_followed"): ("workqueue part=all", None),
@@ -157,7 +157,7 @@ ROWS = {
     ("analyze", "bent"): ("1 - R2 of time by events", 0.01),
     ("analyze", "read_bent"): ("the same, path of one second", 0.01),
     ("analyze", "load_path"): ("made-up trace: path, a byte", 5),
-    ("analyze", "load_space"): ("made-up trace: path, peak memory / it", 0.5),
+    ("analyze", "load_space"): ("made-up trace: path, peak memory / trace", 0.5),
     ("analyze", "load_bent"): ("made-up trace: 1 - R2", 0.01),
     ("analyze", "load_read_bent"): ("made-up trace: 1 - R2, path of one second", 0.01),
     **{("analyze", f"{prefix}{kind}{end}"): (f"{title}{kind}, {what}", goal)

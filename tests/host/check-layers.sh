@@ -22,7 +22,7 @@ with() {
 
 # refuses SCRIPT TEXT: the script must fail and print TEXT.
 refuses() {
-	if "$work/copy/scripts/$1" "${@:3}" >"$work/said" 2>&1; then echo "FAIL: $1 passes, where it is to say: $2"; exit 1; fi
+	if "$work/copy/scripts/$1" "${@:3}" >"$work/said" 2>&1; then echo "FAIL: $1 passes instead of printing: $2"; exit 1; fi
 	grep -q "$2" "$work/said" || { echo "FAIL: $1 does not say: $2"; cat "$work/said"; exit 1; }
 }
 

@@ -114,7 +114,7 @@
 
 static unsigned int us = 2000;
 module_param(us, uint, 0644);
-MODULE_PARM_DESC(us, "how long that takes, in microseconds");
+MODULE_PARM_DESC(us, "how long `a while` takes, in microseconds");
 
 static int number = -1;
 module_param(number, int, 0444);
@@ -142,15 +142,15 @@ MODULE_PARM_DESC(nmis, "how many NMIs came while interrupts were off (to be read
 
 static unsigned int nmi_priority;
 module_param(nmi_priority, uint, 0644);
-MODULE_PARM_DESC(nmi_priority, "nmis counts those alone that met a task of this real-time priority; 0: any task");
+MODULE_PARM_DESC(nmi_priority, "nmis counts only NMIs that met a task of this real-time priority; 0: any task");
 
 static bool workers = IS_ENABLED(CONFIG_VHOST_TASK);
 module_param(workers, bool, 0444);
-MODULE_PARM_DESC(workers, "whether there is the way of a worker (to be read)");
+MODULE_PARM_DESC(workers, "whether the word `worker` is available (to be read)");
 
 static bool polls = IS_ENABLED(CONFIG_IRQ_POLL);
 module_param(polls, bool, 0444);
-MODULE_PARM_DESC(polls, "whether there is the way inner (to be read)");
+MODULE_PARM_DESC(polls, "whether the word `inner` is available (to be read)");
 
 #define LT_WIDTH 8
 

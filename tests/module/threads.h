@@ -28,7 +28,7 @@ unsigned long lt_guards_ended_by_call(void);
 /* Called by the engine's guards; counts the calls. */
 void lt_preempt_enable(void);
 
-/* Acts as if a wakeup required a reschedule of this CPU. With preemption off. */
+/* Acts as if a wakeup required a reschedule of this CPU. Preemption must be off. */
 void lt_want_to_schedule(void);
 bool lt_wants_to_schedule(void);
 

@@ -113,8 +113,8 @@ net call 127.0.0.1 5000
 wait $server
 assert_eq "$(stat b started)" 1 "connections of one that waited"
 
-# The probes of one function's returns share 32 words of the task's shadow stack. Each func takes two, and accept one:
-# with 16 of the former and one of the latter, all miss the call.
+# The probes of one function's returns share 32 words of the task's shadow stack. A func instance takes two, and an accept
+# instance one: 16 func instances and one accept instance do not fit, and all miss the call.
 control -b
 for i in $(seq 16); do control "f$i func function=__sys_accept4 threshold=3600s events=1"; done
 control 'm accept threshold=3600s'

@@ -48,8 +48,8 @@ kill -INT $pid
 # has_ended: whether no thread is left but the watching one, or the shell has already reaped the command.
 has_ended() { [ ! -e "/proc/$pid" ] || [ "$(ls "/proc/$pid/task")" = "$pid" ]; }
 wait_until 10 has_ended
-# To remove its instance, the command waits for a grace period of RCU. On PREEMPT_RT, the task holds that off, too: the
-# thread rcuc/1 has a lower priority.
+# To remove its instance, the command waits for a grace period of RCU. On PREEMPT_RT, the hog prevents its end, too:
+# the thread rcuc/1 has a lower priority than the hog.
 end_hog
 ended $pid 0
 assert "no instance" no_instance

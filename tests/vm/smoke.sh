@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 #
 # A basic check on this kernel. Requests of 20 ms raise alerts and time out with a stack, and are
-# counted in the histogram and the sums. Every tracker starts, counts and raises alerts. Exactly what
-# a tracker does not see on this architecture is in `trackers`, and a filter for that is refused. The
-# module is unloaded and loaded again. This test is mainly for kernels of other suites
+# counted in the histogram and the sums. Every tracker starts, counts and raises alerts. The file
+# `trackers` names exactly what a tracker does not see on this architecture, and a filter for that is
+# refused. The module is unloaded and loaded again. This test is mainly for kernels of other suites
 # (tests/run-suite), and for the kernel small (tests/host/own-kernel.sh), whose options leave some
 # trackers out.
 # kernels: stock rt

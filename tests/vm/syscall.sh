@@ -165,10 +165,10 @@ other_abi() {
 	alerts_of n /tmp/alerts
 	exec 3<&-
 	cat /tmp/alerts
-	assert_eq "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=20 abi=compat .* ret=$tid$")" 3 "by the entrance of 32-bit programs"
+	assert_eq "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=20 abi=compat .* ret=$tid$")" 3 "calls by the entry for 32-bit programs"
 	if [ "$(uname -m)" = x86_64 ]; then
 		# Python makes this call on its own, too.
-		[ "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=$(number_of getpid) abi=native .* ret=$tid$")" -ge 3 ] || fail "by the other one"
+		[ "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=$(number_of getpid) abi=native .* ret=$tid$")" -ge 3 ] || fail "calls by the native entry"
 		assert_eq "$(stat w ended) $(stat v ended)" "3 0" "calls of abi=compat, and of writev"
 		# A waiting call that only 32-bit programs have.
 		control 's syscall threshold=0 abi=compat waits=0'

@@ -16,7 +16,7 @@ load_module
 samples=/lt/samples
 export LC_ALL=C.UTF-8
 
-# all [INSTANCE]: run all helpers, each with about two jobs, one after another.
+# all [INSTANCE]: run all helpers one after another, each with two jobs.
 all() {
 	printf 'one\ntwo\n' | work-queue "$@"
 	printf 'one\ntwo\n' | python3 $samples/job.py "$@"

@@ -172,7 +172,7 @@ fn store_buffering() -> Result<Verdict> {
             y.load(Relaxed)
         }
         _ => {
-            // Full, as above. It succeeds, since no other CPU writes `y`.
+            // Full: before the load. It succeeds, since no other CPU writes `y`.
             let _ = y.cmpxchg(0, 1, Full);
             x.load(Relaxed) << 1
         }
@@ -201,7 +201,7 @@ fn load_buffering() -> Result<Verdict> {
         }
         _ => {
             let read = y.load(Relaxed);
-            // Release, as above.
+            // Release: after the load.
             x.store(1, Release);
             read << 1
         }
