@@ -6,7 +6,7 @@
 LATENCY_TRACKER_VERSION = git
 LATENCY_TRACKER_SITE = $(BR2_EXTERNAL_LATENCY_TRACKER_PATH)/../..
 LATENCY_TRACKER_SITE_METHOD = local
-# what was built in the checkout: up to gigabytes, which the package does not need
+# Not copied: the build results of the checkout, which can take gigabytes.
 LATENCY_TRACKER_OVERRIDE_SRCDIR_RSYNC_EXCLUSIONS = --exclude /build
 LATENCY_TRACKER_LICENSE = GPL-2.0 (module), GPL-2.0 or MIT (command)
 LATENCY_TRACKER_LICENSE_FILES = COPYING LICENSES/GPL-2.0.txt LICENSES/MIT.txt
