@@ -351,7 +351,10 @@ impl Files {
                 self.forget();
                 (None, None, Then::Forgets)
             }
-            Access::Ring => return self.tables.has_ring(tid),
+            Access::Ring => {
+                self.tables.has_ring(tid);
+                (None, None, Then::Nothing)
+            }
             Access::On(fd) => (Some(fd), self.file(tid, fd), Then::Nothing),
             Access::Flag(fd) => {
                 let of = Descriptor {
@@ -424,6 +427,10 @@ impl Files {
             // The start was not recorded, or was that of a thread whose number exec has changed.
             if name.is_some_and(changes_table) {
                 self.forget();
+            }
+            if name == Some(UNNAMED) {
+                // It may be io_uring_enter.
+                self.tables.has_ring(Some(tid));
             }
             return None;
         };
@@ -538,9 +545,12 @@ impl Files {
     }
 }
 
+/// The name that LTTng gives to calls that are newer than its list of calls.
+const UNNAMED: &[u8] = b"unknown";
+
 /// Whether a system call with this name may close descriptors, or give the thread a table of its own.
 fn changes_table(call: &[u8]) -> bool {
-    let changers = [&b"close"[..], b"dup", b"exec", b"unshare"];
+    let changers = [&b"close"[..], b"dup", b"exec", b"unshare", UNNAMED];
     changers.iter().any(|changer| call.starts_with(changer))
 }
 
