@@ -83,8 +83,8 @@ fn of_bits(bits: u64) -> Purpose {
 
 /// The purpose from the kernel's letters: a preceding flush, the operation, and its flags.
 fn of_letters(text: &[u8]) -> Purpose {
-    let rest = text.strip_prefix(b"F").unwrap_or(text);
-    match rest.first() {
+    let rest = text.strip_prefix(b"F").filter(|rest| !rest.is_empty());
+    match rest.unwrap_or(text).first() {
         Some(b'D') => Purpose::Discard,
         Some(b'F') => Purpose::Flush,
         Some(b'N') => Purpose::Other,
@@ -613,6 +613,7 @@ mod tests {
             (b"RA", 1 << 2 | 1 << 3, Purpose::Plain),
             (b"DE", 1 << 1 | 1 << 7, Purpose::Discard),
             (b"FF", 1 << 8 | 1 << 10, Purpose::Flush),
+            (b"F", 1 << 8, Purpose::Flush),
             (b"N", 0, Purpose::Other),
         ] {
             let told = (of_letters(letters), of_bits(bits));
