@@ -217,8 +217,8 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
     })
 }
 
-/// Splits `sched:sched_switch`, as perf writes it, or `sched_switch`, as LTTng does. Returns `None` for an event of a
-/// program, `provider:event`.
+/// Splits `sched:sched_switch`, as perf writes it, or `sched_switch`, as LTTng does. Returns `None` for an event of
+/// another system, or of a program (`provider:event`).
 pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
     const SYSTEMS: [&str; 12] = [
         "lock",
@@ -299,8 +299,8 @@ impl Kind {
         })
     }
 
-    /// Whether this is the interrupt that a processor sends to itself. A trace that records this one records all
-    /// interrupts that come from no device.
+    /// Whether this is `irq_work`, the interrupt that a processor sends to itself. A trace that records it is assumed
+    /// to record all interrupts that come from no device.
     pub(super) fn is_sent_to_itself(&self) -> bool {
         matches!(self, Self::Ipi(name) if name == "irq_work")
     }
