@@ -61,7 +61,7 @@ struct Report<'a> {
 /// The explanation of an alert.
 pub(crate) struct Explained {
     pub(crate) text: String,
-    /// Whether the trace starts too late to show the largest part of the delay.
+    /// Whether the trace starts too late to show the largest part of the delay; false for a request.
     pub(crate) is_cut: bool,
 }
 

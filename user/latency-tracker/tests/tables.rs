@@ -123,7 +123,7 @@ fn softirqs_of_a_trace_are_those_of_its_text() {
             assert_eq!(row["exact"], true);
         }
     }
-    // The trace has half of the events that interrupt handlers need.
+    // The trace has the starts of interrupt handlers, but not their ends.
     assert_eq!(found["tables"].as_array().unwrap().len(), 2);
     let (_, _, said) = analyze(&dir, "irq", "compact", &[]);
     assert!(

@@ -599,8 +599,8 @@ pub(super) fn known(cause: Cause) -> &'static str {
     }
 }
 
-/// A cause for programs. `by` is present if it is known what a thread waited for, what interrupted it, or that a limit
-/// or a CPU that left idle kept it from running.
+/// A cause for programs. `by` names what a thread waited for, what interrupted it, or what kept it from running: a
+/// limit, or a CPU that left idle. `known` and `perhaps` show how certain it is.
 #[derive(Serialize, Default)]
 pub(crate) struct CauseJson {
     kind: &'static str,

@@ -42,7 +42,7 @@ impl Explainers {
         }
     }
 
-    /// Returns an explanation for each alert, in order, once the whole trace has been read.
+    /// Returns an explanation for each alert about a request, in order, once the whole trace has been read.
     pub(super) fn finish(self, told: &Told) -> impl Iterator<Item = Explanation> + use<'_> {
         // An unreadable part does not invalidate the rest of the trace.
         let fault = told.fault.as_ref().map(ToString::to_string);

@@ -69,8 +69,8 @@ pub(super) fn are_shown(reader: &Reader) -> bool {
     several::in_all(reader, &kernels, &is_fork) && several::has_all_calls(reader, &kernels)
 }
 
-/// The time in which all processors show which files system calls work on. In a snapshot, the stream of the system
-/// calls of a processor may start later than that of its switches, if they are in different channels.
+/// The time in which all processors show which files system calls work on. In a snapshot, a processor's stream of
+/// system calls may start later than its stream of forks, if they are in different channels.
 pub(super) fn shown(reader: &Reader, kernels: &[bool]) -> (u64, u64) {
     let is_call = |class: &Class| kinds::kind(class).is_some_and(|kind| kind.is_call());
     let dark = several::dark(reader, kernels, &[&is_call, &is_fork]);
@@ -238,7 +238,7 @@ fn arguments(class: &Class, call: &str) -> Option<Arguments> {
             let fields = field("fd").zip(field("flags"));
             fields.map_or(Arguments::Nothing, |(fd, flags)| Arguments::Map(fd, flags))
         }
-        // The descriptor of another process.
+        // `targetfd` is a descriptor of another process.
         "pidfd_getfd" => Arguments::Nothing,
         // LTTng does not know the names of calls that are newer than itself.
         "unknown" => Arguments::Unknown(field("id")),
@@ -337,7 +337,8 @@ fn fcntl(fd: i32, command: Option<u64>) -> Access<'static> {
 fn ioctl(fd: i32, command: Option<u64>) -> Access<'static> {
     const FIONCLEX: u64 = 0x5450;
     const FIOCLEX: u64 = 0x5451;
-    /// The type and the number of a command; the rest has the size of its argument, which differs in 32-bit programs.
+    /// The type and the number of a command. The upper bits have the size of its argument, which differs in 32-bit
+    /// programs.
     const COMMAND: u64 = 0xffff;
     /// Sets a descriptor of another process.
     const SECCOMP_IOCTL_NOTIF_ADDFD: u64 = 0x2103;
@@ -354,7 +355,8 @@ fn ioctl(fd: i32, command: Option<u64>) -> Access<'static> {
     }
 }
 
-/// A call without a name, by its number. New calls have the same numbers on all architectures.
+/// A call without a name, by its number. On most architectures, a new call has the same number; on the others, it has a
+/// larger one, which may be any call.
 fn unknown(number: Option<u64>) -> Access<'static> {
     match number {
         // io_uring_setup, io_uring_enter and io_uring_register
@@ -373,7 +375,7 @@ mod tests {
 
     use super::*;
 
-    /// In each of these channels, a packet of each CPU.
+    /// Two channels, each with one packet of each CPU.
     #[test]
     fn files_are_shown_where_every_stream_has_begun_and_none_has_ended() {
         const METADATA: &str = "/* CTF 1.8 */\n\

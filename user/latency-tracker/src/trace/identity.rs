@@ -70,8 +70,7 @@ impl Identity {
             id: format!("{named}-{start}-{}", by_ranges(uuid, &spans)),
             host: text(&["hostname", "host"]),
             kernel: text(&["kernel_release", "release"]),
-            // The older format has it in quotes.
-            boot: clock.and_then(|clock| Some(clock.uid.as_ref()?.trim_matches('"').to_string())),
+            boot: clock.and_then(|clock| clock.uid.clone()),
             utc_offset: epoch(&reader).and_then(|offset| i64::try_from(offset).ok()),
             is_monotonic: clock.is_some_and(|clock| clock.name == "monotonic"),
         })

@@ -172,7 +172,7 @@ pub(super) fn in_all(reader: &Reader, kernels: &[bool], has: &dyn Fn(&Class) -> 
     of_kernel.all(|(trace, _)| trace.schema.classes().any(has))
 }
 
-/// Events that are missing from some kernel trace.
+/// Groups of events that at least one kernel trace lacks.
 pub(super) fn missing(reader: &Reader, kernels: &[bool]) -> impl Iterator<Item = Events> {
     let has = |trace: &Trace, events| {
         let mut kinds = trace.schema.classes().filter_map(kinds::kind);
@@ -284,15 +284,15 @@ pub(super) fn releases(reader: &Reader) -> Vec<Release> {
         .collect()
 }
 
-/// Whether kernels of arm64 recorded all kernel traces. Since Linux 5.10, each of their interrupts has a handler, also
-/// one that comes from no device. perf names the machine in a trace; LTTng does not, so its traces are known only in the
-/// boot that recorded them.
+/// Whether kernels of arm64 recorded all kernel traces. Since Linux 5.10, each of their interrupts has a handler, even
+/// one that comes from no device. perf names the machine in a trace. LTTng does not, so its trace counts only in the
+/// boot that recorded it.
 pub(super) fn has_no_vectors(reader: &Reader, kernels: &[bool]) -> bool {
     let this = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let is_of_this_boot = |trace: &Trace| {
         let clock = trace.schema.clocks().first();
         let boot = clock.and_then(|clock| clock.uid.as_deref());
-        boot.is_some_and(|boot| boot.trim_matches('"') == this.trim_end())
+        boot == Some(this.trim_end())
     };
     let is_arm64 = |trace: &Trace| match environment(trace, &["machine"]) {
         Some(machine) => machine == "aarch64",

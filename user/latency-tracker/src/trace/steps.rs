@@ -75,7 +75,7 @@ fn name_of(class: &Class) -> &str {
 }
 
 impl Need {
-    /// This need, in every kernel trace that is read.
+    /// Requires an event in every kernel trace that is read. Other needs stay as they are.
     pub(crate) fn always(self) -> Self {
         match self {
             Self::Event(names) => Self::Always(names),
@@ -211,7 +211,7 @@ fn of_letters(text: &[u8]) -> Operation {
 
 /// A consumer of events for tables.
 pub(crate) trait Sink {
-    /// Called once, before the first event. `has` is true for events that the trace has.
+    /// Called once, before the first event. `has` returns whether the trace meets a need.
     ///
     /// # Errors
     /// If needed events are missing.
@@ -226,8 +226,8 @@ pub(crate) trait Sink {
     }
     /// Called with each event.
     fn see(&mut self, seen: &Seen<'_>);
-    /// Called at the start of an unrecorded time of a CPU: events were lost, or the time is before the first event
-    /// (from 0 on), or after the last one (until `u64::MAX`).
+    /// Called at the start of an unrecorded time of a CPU: events were lost, or the time is between two traces, before
+    /// the stream of the CPU starts (from 0 on), or after it ends (until `u64::MAX`).
     fn lost(&mut self, time: u64, cpu: u32, until: u64);
     /// Called with the name of a disk.
     fn disk(&mut self, disk: Disk, name: &str);

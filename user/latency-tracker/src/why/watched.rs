@@ -126,8 +126,9 @@ impl<'a> Watched<'a> {
         Ok(watched)
     }
 
-    /// Sets the threshold. With `worst`, an operation raises an alert only if it takes longer than all earlier ones;
-    /// not where some operations do not count as late, since such a one would then hide shorter ones that do.
+    /// Sets the threshold. With `worst`, an instance raises an alert only for an operation that takes longer than all
+    /// earlier ones. This does not apply to an instance in which some operations do not count as late: one of these
+    /// would hide shorter ones that count.
     pub(super) fn arm(&self, over: Nanos, worst: bool, left: &mut Note) -> Result<()> {
         for watch in &self.instances {
             let settings = [

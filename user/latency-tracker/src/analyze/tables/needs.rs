@@ -42,7 +42,8 @@ const TIMER_END: Need = Need::Event(&[
     "local_timer_exit",
 ]);
 const WHEEL: Need = Need::Event(&["timer_expire_entry"]);
-/// The interrupt that a CPU sends to itself; a trace that has it has all interrupts that come from no device.
+/// The interrupt that a CPU sends to itself. A trace that has it is assumed to have all interrupts that come from no
+/// device.
 const IRQ_WORK: Need = Need::Event(&["x86_irq_vectors_irq_work_entry", "irq_work_entry"]);
 const INSERT: Need = Need::Event(&["block_rq_insert"]);
 const ISSUE: Need = Need::Event(&["block_rq_issue"]);
@@ -79,7 +80,8 @@ impl Subject {
         }
     }
 
-    /// All events that the analysis uses if the trace has them.
+    /// Events whose streams the analysis needs. A CPU counts as recorded only while each of these events that the trace
+    /// has is recorded there.
     pub(super) fn needs(self) -> &'static [Need] {
         match self {
             Self::Wakeups => &[SWITCH, WAKING, WAKEUP],
@@ -119,8 +121,8 @@ impl Subject {
         lacks.map(|(kind, _)| *kind).collect()
     }
 
-    /// The analysis of a trace that has these events, and, except for `locks`, a hint about each table for which the
-    /// trace lacks events.
+    /// The analysis of a trace that has these events, and hints about what it does not show because other events are
+    /// missing.
     ///
     /// # Errors
     /// Names the events that are missing, and how to record them.
@@ -402,11 +404,11 @@ mod tests {
                 assert!(recorded.wakings && !recorded.calls);
             }
         }
-        // Nor is it where the stream of these events has not begun.
+        // Where the stream of these events has not started, a CPU counts as unrecorded.
         let starts = [HANDLER, SOFTIRQ, TIMER, IRQ_WORK];
         let needs = Subject::Sleeps.needs();
         assert!(starts.iter().all(|start| needs.contains(start)));
-        // Nor is a file known where that of forks has not begun.
+        // Where the stream of forks has not started, files are unknown.
         assert!(Subject::Syscalls.needs().contains(&FORK));
     }
 

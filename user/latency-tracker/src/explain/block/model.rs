@@ -10,9 +10,9 @@ use lt_proc::{Alert, Reason};
 use super::event::{Dev, Event};
 use super::requests::{Request, Requests, Step, Task};
 
-/// Maximum distance between a time in the trace and that of the alert, ns: two probes record them, and either may be
-/// delayed. For the end, a virtual CPU that loses its processor in between can make it longer.
-const NEAR: u64 = 5_000_000;
+/// Maximum distance between the times of one step in the trace and in the alert, ns: two probes record the step, and
+/// either may be delayed.
+pub(super) const NEAR: u64 = 5_000_000;
 
 /// Collects the events that concern one alert.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct DeviceQueue {
     pub(crate) overtakers: Vec<Overtaker>,
     /// Device times of other requests that ended while the late request was there, ns.
     pub(crate) others: Option<Took>,
-    /// Device times of requests that ended earlier or were issued later, for comparison.
+    /// Device times of requests that ended before the late request was issued, or were issued after it had ended.
     pub(crate) otherwise: Option<Took>,
 }
 
@@ -119,7 +119,8 @@ impl Explainer {
             if event.dev() == Some(self.dev) {
                 self.requests.feed(event);
             }
-        } else if event.name == "sched_switch" && event.time <= self.alert.time.saturating_add(NEAR)
+        } else if event.name == "sched_switch"
+            && event.time <= self.alert.time.saturating_add(self.reach())
         {
             let task = Task {
                 comm: event.text("next_comm").unwrap_or("").to_string(),
@@ -134,9 +135,19 @@ impl Explainer {
         }
     }
 
+    /// Maximum distance between the alert and the end, in the trace, of a request that begins with the delay, ns. A
+    /// virtual CPU may lose its processor between the two probes. A request that ended in the first half of the delay is
+    /// another one, and so is a request that ended long before a timeout.
+    fn reach(&self) -> u64 {
+        match self.alert.reason {
+            Reason::Timeout => NEAR,
+            _ => NEAR.max(self.alert.delay / 2),
+        }
+    }
+
     /// Ends the request, which is still pending, at the time of the alert: the explanation stops there.
     fn end_pending(&mut self) {
-        let time = self.alert.time;
+        let (alert, time) = (&self.alert, self.alert.time);
         let pending = |r: &&mut Request| {
             let begun = [&r.inserted, &r.issued];
             let begun = begun
@@ -144,10 +155,13 @@ impl Explainer {
                 .any(|s| s.as_ref().is_some_and(|s| s.time <= time));
             r.sector == self.sector && begun && r.completed.as_ref().is_none_or(|c| c.time > time)
         };
-        if let Some(request) = self.requests.all.iter_mut().rev().find(pending) {
+        let all = self.requests.all.iter_mut().filter(pending);
+        if let Some(request) = all.min_by_key(|r| start_distance(r, alert)) {
+            // A request that waited in the I/O scheduler may have been issued later.
+            request.issued = request.issued.take().filter(|s| s.time <= time);
             request.completed = Some(Step {
                 time,
-                cpu: u32::try_from(self.alert.cpu).unwrap_or(0),
+                cpu: u32::try_from(alert.cpu).unwrap_or(0),
                 task: Task::default(),
             });
         }
@@ -165,23 +179,17 @@ impl Explainer {
         if self.alert.reason == Reason::Timeout {
             self.end_pending();
         }
-        let distance = |r: &&Request| {
-            r.completed
-                .as_ref()
-                .map(|c| c.time.abs_diff(self.alert.time))
+        let alert = &self.alert;
+        let begins_with_it = |r: &Request| start_distance(r, alert).is_some_and(|d| d <= NEAR);
+        let end_distance = |r: &Request| Some(r.completed.as_ref()?.time.abs_diff(alert.time));
+        let reach = self.reach();
+        let fits = |r: &&Request| {
+            let most = if begins_with_it(r) { reach } else { NEAR };
+            r.sector == self.sector && end_distance(r).is_some_and(|d| d <= most)
         };
-        let begins_with_it = |r: &Request| {
-            let begun = [&r.inserted, &r.issued].into_iter().flatten();
-            begun
-                .map(|step| step.time.abs_diff(self.alert.start()))
-                .any(|d| d <= NEAR)
-        };
-        let near = |r: &&Request| {
-            r.sector == self.sector
-                && distance(r)
-                    .is_some_and(|d| d <= NEAR || (d <= self.alert.delay / 2 && begins_with_it(r)))
-        };
-        let request = self.requests.all.iter().filter(near).min_by_key(distance);
+        let fitting = self.requests.all.iter().filter(fits);
+        // A later request for the same sector may end closer to the alert.
+        let request = fitting.min_by_key(|r| (!begins_with_it(r), end_distance(r)));
         let steps = request.and_then(|r| Some((r, r.issued.as_ref()?, r.completed.as_ref()?)));
         let queue =
             steps.map(|(r, issued, completed)| device_queue(&self.requests, r, issued, completed));
@@ -216,6 +224,12 @@ impl Explainer {
             alert: self.alert,
         }
     }
+}
+
+/// Distance between the start of the delay and the closer one of the insertion and the issue of a request, ns.
+fn start_distance(request: &Request, alert: &Alert) -> Option<u64> {
+    let begun = [&request.inserted, &request.issued].into_iter().flatten();
+    begun.map(|step| step.time.abs_diff(alert.start())).min()
 }
 
 fn device_queue(
