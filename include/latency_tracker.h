@@ -149,8 +149,8 @@ enum latency_tracker_flags {
  * struct latency_tracker_config - the configuration of a tracker
  * @size: sizeof(struct latency_tracker_config), so that fields can be added
  * @owner: THIS_MODULE, not NULL
- * @name: the name of the instance, up to 31 letters, digits, '_' and '-', not
- *	beginning with a digit
+ * @name: the name of the instance, up to 31 letters, digits, '_' and '-',
+ *	starting with a letter or '_'
  * @priv: passed to the callback
  * @callback: called for late events, or NULL
  * @threshold: report delays longer than this; ~0ULL for none

@@ -422,10 +422,11 @@ impl Report<'_> {
         let late = show::row(&self.series, "late", &|s| out::thousands(s.peaks));
         show::statistics(&self.series, "cycles", vec![late])?;
         if self.missed > 0 {
-            let missed = out::thousands(self.missed);
-            out::line(&format!(
-                "{missed} cycles were skipped: their time had passed"
-            ))?;
+            let text = match self.missed {
+                1 => "1 cycle was skipped: its time had passed".into(),
+                n => format!("{} cycles were skipped: their time had passed", out::thousands(n)),
+            };
+            out::line(&text)?;
         }
         self.show_late()?;
         if !self.compared.is_empty() {

@@ -23,9 +23,8 @@ pub(crate) struct Explainer {
     requests: Requests,
     /// The task switches by CPU, within the window only; the first entry may be older.
     running: HashMap<u32, Vec<(u64, Task)>>,
-    /// Time of the first event of each CPU, and of the last event.
+    /// Time of the first event of each CPU.
     first: HashMap<u32, u64>,
-    last: u64,
 }
 
 /// A request that was issued later and ended earlier.
@@ -107,14 +106,12 @@ impl Explainer {
             requests: Requests::default(),
             running: HashMap::new(),
             first: HashMap::new(),
-            last: 0,
         })
     }
 
     /// Processes the next event.
     pub(crate) fn feed(&mut self, event: &Event) {
         self.first.entry(event.cpu).or_insert(event.time);
-        self.last = self.last.max(event.time);
         if event.name.starts_with("block_rq_") {
             if event.dev() == Some(self.dev) {
                 self.requests.feed(event);
@@ -169,12 +166,14 @@ impl Explainer {
 
     /// Explains the request, once the whole trace has been read.
     ///
-    /// `gap` returns why events between two times may be missing.
+    /// `gap` returns why events between two times may be missing, and `begin` the time at which the recording of a CPU
+    /// begins, if it is known: an idle CPU may have its first event much later.
     pub(crate) fn finish(
         mut self,
         discarded: u64,
         unreadable: Option<String>,
         gap: impl Fn(u64, u64) -> Option<Unrecorded>,
+        begin: impl Fn(u32) -> Option<u64>,
     ) -> Explanation {
         if self.alert.reason == Reason::Timeout {
             self.end_pending();
@@ -200,12 +199,9 @@ impl Explainer {
                 time_by_task(switches, issued.time, completed.time),
             )
         });
-        let begin = self
-            .first
-            .values()
-            .copied()
-            .max()
-            .unwrap_or(self.alert.time);
+        let begins = self.first.iter();
+        let begins = begins.map(|(cpu, first)| begin(*cpu).map_or(*first, |time| time.min(*first)));
+        let begin = begins.max().unwrap_or(self.alert.time);
         Explanation {
             request: request.cloned(),
             gap: steps.and_then(|(_, issued, completed)| {

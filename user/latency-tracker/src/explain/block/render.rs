@@ -355,7 +355,7 @@ mod tests {
         for line in trace.lines() {
             explainer.feed(&crate::explain::block::event::of_line(line));
         }
-        explainer.finish(0, None, gap).to_string()
+        explainer.finish(0, None, gap, |_| None).to_string()
     }
 
     #[test]
@@ -395,6 +395,25 @@ mod tests {
         // The trace shows the end of other requests while this request was at the device.
         let before = gap_at(26_844_000_000);
         assert!(before.contains("which served 5\n"), "{before}");
+    }
+
+    #[test]
+    fn a_cpu_that_was_idle_until_after_the_alert_is_recorded_all_the_same() {
+        let late = ALERT.replace("sector=50368", "sector=8");
+        let text = |begin: Option<u64>| {
+            let mut explainer = Explainer::new(&Alert::parse(&late).unwrap()).unwrap();
+            for line in TRACE.lines() {
+                explainer.feed(&crate::explain::block::event::of_line(line));
+            }
+            let last = TRACE.lines().last().unwrap();
+            let mut idle = crate::explain::block::event::of_line(last);
+            (idle.cpu, idle.time) = (9, idle.time + 1_000_000_000);
+            explainer.feed(&idle);
+            explainer.finish(0, None, |_, _| None, |cpu| begin.filter(|_| cpu == 9)).to_string()
+        };
+        let covers = "The trace covers 10.00ms before the alert.";
+        assert!(text(Some(26_850_215_000)).contains(covers));
+        assert!(text(None).contains("The trace begins after the alert"));
     }
 
     #[test]
