@@ -424,7 +424,10 @@ impl Report<'_> {
         if self.missed > 0 {
             let text = match self.missed {
                 1 => "1 cycle was skipped: its time had passed".into(),
-                n => format!("{} cycles were skipped: their time had passed", out::thousands(n)),
+                n => format!(
+                    "{} cycles were skipped: their time had passed",
+                    out::thousands(n)
+                ),
             };
             out::line(&text)?;
         }

@@ -177,7 +177,7 @@ pub fn create(
             let hint = info.and_then(|info| {
                 settings
                     .iter()
-                    .find_map(|setting| pitfalls::names_hint(setting, info, sys))
+                    .find_map(|setting| pitfalls::hint(setting, info, sys))
             });
             let hint = hint.unwrap_or_else(|| show(tracker));
             Err(Refusal { text, hint }.into())

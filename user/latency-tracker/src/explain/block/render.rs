@@ -409,7 +409,9 @@ mod tests {
             let mut idle = crate::explain::block::event::of_line(last);
             (idle.cpu, idle.time) = (9, idle.time + 1_000_000_000);
             explainer.feed(&idle);
-            explainer.finish(0, None, |_, _| None, |cpu| begin.filter(|_| cpu == 9)).to_string()
+            explainer
+                .finish(0, None, |_, _| None, |cpu| begin.filter(|_| cpu == 9))
+                .to_string()
         };
         let covers = "The trace covers 10.00ms before the alert.";
         assert!(text(Some(26_850_215_000)).contains(covers));
