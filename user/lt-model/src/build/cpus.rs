@@ -15,6 +15,9 @@ use crate::tiles::{Kinds, Tiles, with_room};
 /// Such a wakeup comes within some microseconds; a later wakeup is by the interrupted thread.
 pub(super) const TAIL: u64 = 100_000;
 
+/// As [`TAIL`], if the wakeup is expected: a virtual CPU may lose its processor between the events.
+pub(super) const SLOW_TAIL: u64 = 10_000_000;
+
 /// Maximum time after an interrupt, ns, that a CPU spends on softirqs before it leaves them to a thread. The time for
 /// packets has a similar limit (`net.core.netdev_budget_usecs`).
 pub(super) const SOFTIRQS: u64 = 2_000_000;
@@ -197,11 +200,20 @@ impl Cpu {
         (time.saturating_sub(end) <= TAIL).then_some(context)
     }
 
-    /// The disk whose request is being completed, the request, and whether the completion may go on at `time`. Outside
-    /// of recorded interrupts, it is taken to last at most [`TAIL`].
-    pub(super) fn disk(&self, time: u64) -> Option<(Disk, Option<Request>, bool)> {
+    /// The disk whose request is being completed, the request, and whether the completion may go on at `time`, and wake
+    /// the thread that has been `asleep` since then. Outside of recorded interrupts, it is taken to last at most [`TAIL`],
+    /// or [`SLOW_TAIL`] for a thread that has been asleep since before its own request was completed.
+    pub(super) fn disk(
+        &self,
+        time: u64,
+        asleep: Option<(ThreadId, u64)>,
+    ) -> Option<(Disk, Option<Request>, bool)> {
         let (disk, depth, request, done) = self.completed?;
-        let goes_on = depth > 0 || time.saturating_sub(done) <= TAIL;
+        let is_own = asleep.is_some_and(|(thread, since)| {
+            since <= done && request.is_some_and(|request| request.of == Some(thread))
+        });
+        let most = if is_own { SLOW_TAIL } else { TAIL };
+        let goes_on = depth > 0 || time.saturating_sub(done) <= most;
         (depth == self.contexts.len()).then_some((disk, request, goes_on))
     }
 

@@ -71,6 +71,11 @@ impl Task {
             _ => false,
         }
     }
+
+    /// Time since which it has been asleep.
+    pub(super) fn asleep_since(&self) -> Option<u64> {
+        matches!(self.state, State::Blocked(..)).then_some(self.since)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -196,7 +201,7 @@ impl Tasks {
         target: Option<u32>,
     ) {
         let task = self.of(thread);
-        task.slept_since = matches!(task.state, State::Blocked(..)).then_some(task.since);
+        task.slept_since = task.asleep_since();
         self.close(thread, time, waker);
         let task = self.of(thread);
         task.state = State::Waiting;

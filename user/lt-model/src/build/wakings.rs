@@ -57,7 +57,7 @@ impl Builder {
     /// The current waker, on `cpu`, of a thread named `whom`; `None` if no event of this CPU has been fed.
     pub(crate) fn current_waker(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Option<Waker> {
         self.cpus.get(cpu)?;
-        Some(self.found(time, cpu, whom).waker)
+        Some(self.found(time, cpu, whom, None).waker)
     }
 
     /// The number of a thread.
@@ -72,11 +72,13 @@ impl Builder {
     }
 
     /// Finds the current waker, on `cpu`, of a thread named `whom`.
-    fn found(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Found {
+    fn found(&mut self, time: u64, cpu: u32, whom: &[u8], thread: Option<ThreadId>) -> Found {
+        let asleep =
+            thread.and_then(|thread| Some((thread, self.tasks.of(thread).asleep_since()?)));
         let tail = self.tail(time, cpu, whom);
         let unseen = self.unseen_softirq(time, cpu);
         let at = self.cpus.at(cpu);
-        let disk = at.disk(time);
+        let disk = at.disk(time, asleep);
         let mut waker = Waker {
             time,
             cpu,
@@ -148,7 +150,7 @@ impl Builder {
         whom: &[u8],
         thread: Option<ThreadId>,
     ) -> Option<WakerId> {
-        let found = self.found(time, cpu, whom);
+        let found = self.found(time, cpu, whom, thread);
         // The sleep that this wakeup ends is not kept, either.
         if time <= self.tasks.keep
             || thread.is_some_and(|thread| !self.tasks.wants_waker(thread, time))

@@ -2,7 +2,7 @@
 
 //! Claims that are not made about a trace without the events that could contradict them.
 
-use lt_model::{Builder, Disk, Event, Events, What};
+use lt_model::{Builder, Disk, Event, Events, Stage, What};
 
 use crate::made::*;
 use crate::told::told;
@@ -140,4 +140,32 @@ fn a_request_is_completed_by_the_disk_if_there_are_no_events_of_handlers() {
     // The interrupt has ended long ago.
     let later = [completed(3, disk, range), waking(1_000_000, 0, 7)];
     assert_eq!(waker(handlers, b"thread", &later), "3");
+}
+
+#[test]
+fn a_slow_machine_wakes_the_thread_of_the_request_later() {
+    let disk = Disk(8 << 20);
+    let waker = |woken: u64, asleep: u64| {
+        let mut events = vec![
+            switch(0, 0, 0, S, 7),
+            request(1, Stage::Queued, disk, 8),
+            request(2, Stage::Allocated, disk, 8),
+            request(3, Stage::Issued, disk, 8),
+            switch(asleep, 0, 7, S, 3),
+            completed(5, disk, Some((8, 8))),
+            waking(woken, 0, 7),
+            switch(20_000_000, 0, 3, R, 9),
+        ];
+        events.sort_by_key(|event| event.time);
+        let mut builder = Builder::new();
+        builder.has_no(Events::Handlers);
+        events.iter().for_each(|event| builder.feed(event));
+        let told = told(&builder.finish(), 7);
+        let by = told.split(" by ").nth(1).unwrap_or("nobody");
+        by.split(", ").next().unwrap().to_string()
+    };
+    assert_eq!(waker(9_000_000, 4), "disk 8:0");
+    // A later sleep, or a sleep that goes on long after the request.
+    assert_eq!(waker(9_000_000, 6), "3");
+    assert_eq!(waker(11_000_000, 4), "3");
 }
