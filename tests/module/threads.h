@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Kernel threads for the tests: one function on several CPUs at once, or by a crowd. */
+/* Kernel threads for the tests: one function on several CPUs at once, or in a crowd of threads. */
 #ifndef _LT_SELFTEST_THREADS_H
 #define _LT_SELFTEST_THREADS_H
 
