@@ -70,7 +70,8 @@ impl Identity {
             id: format!("{named}-{start}-{}", by_ranges(uuid, &spans)),
             host: text(&["hostname", "host"]),
             kernel: text(&["kernel_release", "release"]),
-            boot: clock.and_then(|clock| clock.uid.clone()),
+            // The older format has it in quotes.
+            boot: clock.and_then(|clock| Some(clock.uid.as_ref()?.trim_matches('"').to_string())),
             utc_offset: epoch(&reader).and_then(|offset| i64::try_from(offset).ok()),
             is_monotonic: clock.is_some_and(|clock| clock.name == "monotonic"),
         })

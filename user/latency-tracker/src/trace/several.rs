@@ -292,7 +292,7 @@ pub(super) fn has_no_vectors(reader: &Reader, kernels: &[bool]) -> bool {
     let is_of_this_boot = |trace: &Trace| {
         let clock = trace.schema.clocks().first();
         let boot = clock.and_then(|clock| clock.uid.as_deref());
-        boot == Some(this.trim_end())
+        boot.is_some_and(|boot| boot.trim_matches('"') == this.trim_end())
     };
     let is_arm64 = |trace: &Trace| match environment(trace, &["machine"]) {
         Some(machine) => machine == "aarch64",
