@@ -109,7 +109,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     };
     let worst = args.worst || waiting.is_some();
     let evidence = flight.as_ref().map(|_| Collector::start(Path::new("/")));
-    watched.arm(over, worst, &mut left)?;
+    watched.arm(over, worst)?;
     if signals.last().is_some() {
         return Ok(Outcome::Fine);
     }

@@ -24,7 +24,7 @@ pub(crate) struct Owned {
     started: u64,
     /// Its LTTng session.
     pub(crate) session: Option<String>,
-    /// The instances it created, and the lines that they have in `control`.
+    /// The instances it created, and the lines that they have in `control`. The line is empty for a name with the PID.
     pub(crate) instances: BTreeMap<String, String>,
     /// The session daemon it started.
     pub(crate) daemon: Option<i32>,
@@ -62,12 +62,19 @@ impl Note {
         }
     }
 
-    /// Changes the note in memory and on disk.
+    /// Notes an instance whose name has the PID of this run. Comes before its creation: a run that is killed between the
+    /// two leaves no instance without a note.
+    pub(crate) fn has_own(&mut self, name: &str) {
+        self.update(|owned| drop(owned.instances.insert(name.to_string(), String::new())));
+    }
+
+    /// Changes the note in memory and on disk. A run that is killed meanwhile leaves the note as it was before.
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut Owned)) {
         change(&mut self.owned);
+        let new = self.path.with_extension("new");
         let written = serde_json::to_string(&self.owned)
             .ok()
-            .map(|text| fs::write(&self.path, text));
+            .map(|text| fs::write(&new, text).and_then(|()| fs::rename(&new, &self.path)));
         if !matches!(written, Some(Ok(()))) {
             note(&format!(
                 "cannot write {}: if this run is killed, nothing will be cleaned up",
@@ -115,13 +122,18 @@ pub(crate) fn clean_noted(root: &ProcRoot) {
         let owned = fs::read_to_string(&path)
             .ok()
             .and_then(|t| serde_json::from_str::<Owned>(&t).ok());
-        let (Some(pid), Some(owned)) = (pid, owned) else {
+        let Some(pid) = pid else {
             continue;
         };
-        if start_time(pid) != Some(owned.started) {
-            tidy(root, pid, &owned);
-            let _ = fs::remove_file(&path);
+        let started = start_time(pid);
+        match owned {
+            Some(owned) if started == Some(owned.started) => continue,
+            Some(owned) => tidy(root, pid, &owned),
+            // Its run may be writing it.
+            None if started.is_some() => continue,
+            None => {}
         }
+        let _ = fs::remove_file(&path);
     }
 }
 
