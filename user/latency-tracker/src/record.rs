@@ -170,11 +170,13 @@ fn estimate(
     tracker: &str,
     begun: Instant,
 ) -> Result<Estimate> {
+    // Not after the snapshot: writing it takes time that its contents do not cover.
+    let sampled = begun.elapsed();
     let sample = flight.snapshot(captures)?;
     Estimate::measure(
         &sample.path.join("trace"),
         args.buffers(),
-        begun.elapsed(),
+        sampled,
         &args.saved_by_lean(tracker),
     )
 }
