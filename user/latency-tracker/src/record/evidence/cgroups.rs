@@ -3,8 +3,8 @@
 //! Cgroups (version 2): their limits and counters.
 //!
 //! When the recorder is armed, up to [`MOST`] cgroups are read. Later, only those with a limit and those of late tasks
-//! are read, and those that had a limit or were frozen before. A cgroup is identified by the inode of its directory, because a cgroup that was removed and created again
-//! has counters that start at 0.
+//! are read, and those that had a limit or were frozen before. A cgroup is identified by the inode of its directory,
+//! because a cgroup that was removed and created again has counters that start at 0.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
