@@ -82,7 +82,7 @@ const LOOK: Duration = Duration::from_secs(30);
 /// `apply` is running.
 const REPLACED: Duration = Duration::from_secs(10);
 
-/// Time between two looks for such an instance.
+/// Time between two looks for an instance that replaces the removed one.
 const REPLACED_LOOK: Duration = Duration::from_millis(100);
 
 /// Maximum number of alerts of one wake-up that are explained; alert.json has all of them.
@@ -170,11 +170,13 @@ fn estimate(
     tracker: &str,
     begun: Instant,
 ) -> Result<Estimate> {
+    // Not after the snapshot: writing it takes time that its contents do not cover.
+    let sampled = begun.elapsed();
     let sample = flight.snapshot(captures)?;
     Estimate::measure(
         &sample.path.join("trace"),
         args.buffers(),
-        begun.elapsed(),
+        sampled,
         &args.saved_by_lean(tracker),
     )
 }

@@ -470,7 +470,10 @@ impl Found {
         };
         if let Some(capture) = &self.capture {
             let file = capture.join("explanation.txt");
-            std::fs::write(&file, &text).with_context(|| file.display().to_string())?;
+            // A full disk must not cost the explanation.
+            if let Err(error) = std::fs::write(&file, &text) {
+                note(&format!("{} not saved: {error}", file.display()));
+            }
         }
         for line in text.lines() {
             out::line(line)?;

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use lt_proc::{Histogram, Instance, ProcError, ProcRoot, Stats};
 
-/// The counters that are in the histogram, follow from it, or have a metric of another name.
+/// The counters without a metric of their own name: `sum_us` is the sum of the histogram, from which `mean` follows;
+/// `max` is `longest_delay`; `min` is not exported.
 const APART: [&str; 4] = ["min", "mean", "max", "sum_us"];
 
 /// Name and tracker of the sum of the unnamed instances.

@@ -153,8 +153,8 @@ fn message(mut read: impl FnMut() -> io::Result<Chunk>) -> (Vec<Record>, u64, St
     (records, missed, stop)
 }
 
-/// Returns the time of day of a time in `CLOCK_MONOTONIC`, ns. A suspend since then shifts the result, so an alert is
-/// read as soon as this thread is woken; the kernel wakes it at most once a second.
+/// Returns the time of day of a time in `CLOCK_MONOTONIC`, ns. A suspend since then shifts the result. Few alerts are
+/// affected: the kernel wakes this thread at most once a second, and the thread pauses for [`TOGETHER`].
 fn time_of(monotonic: u64) -> SystemTime {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
     SystemTime::now() - now.saturating_sub(Duration::from_nanos(monotonic))

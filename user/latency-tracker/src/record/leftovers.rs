@@ -139,12 +139,12 @@ pub(crate) fn clean_noted(root: &ProcRoot) {
 
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     for (name, line) in &owned.instances {
-        // Another instance may have this name by now, so only an identical instance is removed. In an instance of
-        // `why` or `run`, an alert may raise the threshold (`worst=1`), so the line changes; but its name has the PID.
+        // Another instance may have this name by now, so only an identical instance is removed. The line of an instance
+        // of `why` or `run` does not matter, since its name has the PID.
         let by_name = name.starts_with(&format!("why_{pid}_")) || *name == name_of_run(pid);
         let same = root
             .instance(name)
-            .is_ok_and(|i| by_name || i.to_string() == *line);
+            .is_ok_and(|i| by_name || is_same(&i.to_string(), line));
         if same && root.remove(name).is_ok() {
             note(&format!(
                 "removed instance {name}, left by a killed run (process {pid})"
@@ -173,6 +173,18 @@ fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     }
 }
 
+/// Whether the line `now` is of the instance that was noted as `noted`. A run may have been killed after it enabled the
+/// instance and before it noted this; with `worst=1`, each alert raises the threshold.
+fn is_same(now: &str, noted: &str) -> bool {
+    let raises = noted.split(' ').any(|word| word == "worst=1");
+    let is_fixed = |word: &&str| {
+        let is_raised = raises && word.starts_with("threshold=");
+        !is_raised && !word.starts_with("enabled=")
+    };
+    let (now, noted) = (now.split(' '), noted.split(' '));
+    now.filter(is_fixed).eq(noted.filter(is_fixed))
+}
+
 fn drop_session(session: &str) {
     match lttng::destroy(session) {
         Ok(()) => note(&format!(
@@ -198,6 +210,23 @@ mod tests {
         let own = start_time(std::process::id());
         assert!(own.is_some_and(|t| t > 0));
         assert_eq!(start_time(u32::MAX), None);
+    }
+
+    #[test]
+    fn an_instance_is_known_by_what_a_run_leaves_alone() {
+        let noted = "a block threshold=10 worst=1 enabled=0 dev=all";
+        assert!(is_same(noted, noted));
+        let now = "a block threshold=99 worst=1 enabled=1 dev=all";
+        assert!(is_same(now, noted));
+        for other in [
+            "a block threshold=10 worst=1 enabled=0 dev=8:0",
+            "a block threshold=10 worst=0 enabled=0 dev=all",
+            "a wakeup threshold=10 worst=1 enabled=0 dev=all",
+        ] {
+            assert!(!is_same(other, noted), "{other}");
+        }
+        let fixed = noted.replace("worst=1", "worst=0");
+        assert!(!is_same(&fixed.replace("=10", "=99"), &fixed));
     }
 
     #[test]

@@ -26,6 +26,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use lt_common::exec::find;
 use lt_common::out::note;
 use lt_common::wait::Lines;
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{AccessFlags, Pid, access, getpgrp, tcgetpgrp};
@@ -189,13 +190,17 @@ impl Running {
         status.context("cannot wait for the command")
     }
 
-    /// Forwards a signal, unless the terminal has also sent it to the command.
+    /// Forwards a signal, unless the terminal has also sent it to the command. A command that has just ended, such as by
+    /// the same signal to its process group, needs none.
     pub(crate) fn pass_on(&self, signal: i32) -> Result<()> {
         let signal = Signal::try_from(signal)?;
         let terminal = File::open("/dev/tty");
         let is_in_front = terminal.is_ok_and(|tty| tcgetpgrp(tty) == Ok(getpgrp()));
         if signal != Signal::SIGINT || !is_in_front {
-            kill(self.pid, signal)?;
+            match kill(self.pid, signal) {
+                Ok(()) | Err(Errno::ESRCH) => {}
+                Err(error) => return Err(error).context("cannot forward the signal"),
+            }
         }
         Ok(())
     }

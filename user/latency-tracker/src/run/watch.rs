@@ -160,7 +160,10 @@ impl<'a> Watch<'a> {
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        if let Err(error) = self.root.remove(&self.name) {
+        // Another program may have removed it.
+        if self.root.instance(&self.name).is_ok()
+            && let Err(error) = self.root.remove(&self.name)
+        {
             let error = anyhow::Error::from(error);
             note(&format!("instance {} is left behind: {error:#}", self.name));
         }

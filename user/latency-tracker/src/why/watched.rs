@@ -273,7 +273,10 @@ impl<'a> Watched<'a> {
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
         for watch in &self.instances {
-            if let Err(error) = self.root.remove(&watch.name) {
+            // Another program may have removed it.
+            if self.root.instance(&watch.name).is_ok()
+                && let Err(error) = self.root.remove(&watch.name)
+            {
                 let error = anyhow::Error::from(error);
                 note(&format!(
                     "instance {} is left behind: {error:#}",
