@@ -18,12 +18,10 @@
 
 pub(crate) mod tally;
 
-use crate::{
-    sys::{
-        atomic::{Atomic, Relaxed},
-        measure::{self, around, Counting, Meter, Missing, Values},
-        platform::{online_cpus, Kernel, PreemptGuard},
-    },
+use crate::sys::{
+    atomic::{Atomic, Relaxed},
+    measure::{self, around, Counting, Meter, Missing, Values},
+    platform::{online_cpus, Kernel, PreemptGuard},
 };
 use core::ffi::CStr;
 use kernel::{
