@@ -24,7 +24,8 @@ and the contenders
 
 The clock `soak` is for a machine with one processor whose time is the number of instructions. The cost of a
 load is what the program soak does not get, so waiting costs nothing. The clock `wall` is for real machines:
-the time that a fixed amount of work takes. With --small, each load does a hundredth of the work.
+the time that a fixed amount of work takes. With --small, each load does a hundredth of the
+work or less.
 
 Prints a line for each run, `run LOAD CONTENDER ROUND COST EVENTS LOST`. COST is in instructions or
 nanoseconds; EVENTS and LOST are what the contender has measured and lost, or `-`. Unless SIGKILL ends it,

@@ -107,8 +107,11 @@ exec 3<$LT/one/alerts
 echo integrity >$lockdown
 assert "root reads while only integrity is asked for" dd if=$LT/control of=/dev/null status=none
 echo confidentiality >$lockdown
-for file in control trackers version one/stats one/pending; do
+for file in control trackers version one/stats one/threshold one/pending; do
 	refused "root reads $file of a kernel that is locked down" dd if=$LT/$file of=/dev/null
+done
+for file in alerts wakeup one/alerts; do
+	refused "root opens $file of a kernel that is locked down" /usr/bin/dd iflag=nonblock count=0 status=none if=$LT/$file
 done
 refused "root writes control" control 'late block'
 refused "root turns interrupts off" sh -c "echo '1000 1' >$LT/hwnoise"

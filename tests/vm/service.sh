@@ -10,9 +10,9 @@
 # The recorder of an instance reports that it is ready, makes a capture, and writes the alert with
 # its fields, but no explanation, to the journal. After a suspend, its traces have the present time of
 # day. If it hangs, the watchdog kills and restarts it, and no session is left behind; a suspend, or a
-# time of day that is set, is no hang. It is also restarted if its session daemon was killed, and with
-# the unit of the instances. It continues if a reload replaces its instance, and is restarted if that
-# gets another tracker.
+# time of day that is set, is no hang. It makes captures again after its session daemon was killed. It
+# is restarted with the unit of the instances. It continues if a reload replaces its instance, and is
+# restarted if that gets another tracker.
 # Only members of the group latency-tracker can read the alerts. `systemctl stop` leaves nothing
 # behind, also while a recorder destroys its session. The exporter, which has no privileges, shows
 # the kernel's numbers, and names the capture of a bucket, from an index that only the group can

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A long call is reported once, with its arguments and result. A call that hangs is reported once,
-# with its stack, and with stacks=switch also each time its task is switched in. A call that never
-# returns is dropped, and not found at the start. A task whose thread ID changes is still tracked,
-# also if its execve fails. Calls of 32-bit programs are distinguished. Lists of calls work, and
-# errors in a list are reported.
+# A long call is reported once, with its arguments and result. A call that hangs is reported at its
+# timeout, with its stack, and at its end; with stacks=switch, also each time its task is switched
+# in after the threshold. A call that never returns is dropped, and not found at the start. A task
+# whose thread ID changes is still tracked, also if its execve fails. Calls of 32-bit programs are
+# distinguished. Lists of calls work, and errors in a list are reported.
 # kernels: stock
 # long: rt
 # cpus: 2
