@@ -4,9 +4,9 @@
 //! with every stale value that a load may return. If there are too many interleavings, a model
 //! limits the number of preemptions in one run (`Some(4)`), and runs with more are not tried.
 //!
-//! Each model states a property, and is run again without the protection that the property depends
-//! on ([`Mutation`]). It must then fail by its own assertion. The stand-in for the kernel's atomics
-//! makes the mutations; the engine's files are the kernel's.
+//! Each model states a property. Most are run again without a protection that the property depends
+//! on ([`Mutation`]), and must then fail: by the assertion that the test names, if it names one.
+//! The stand-in for the kernel's atomics makes the mutations; the engine's files are the kernel's.
 //!
 //! Run by tests/host/loom.sh, or: `RUSTFLAGS="--cfg loom" cargo test --profile loom --test loom`.
 

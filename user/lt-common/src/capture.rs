@@ -50,7 +50,8 @@ pub struct Record<'a> {
     pub instance: &'a str,
     /// The tracker of the instance.
     pub tracker: &'a str,
-    /// Time from the recorder's wakeup until the snapshot was written, ns.
+    /// Time until the snapshot was written, ns: from the recorder's wakeup, or for `why` from the request for the
+    /// snapshot. 0 for `hwnoise`, which writes none.
     pub snapshot_took: u64,
     /// Number of alerts that were overwritten before they could be read.
     pub lost: u64,
@@ -105,7 +106,7 @@ impl Taken {
         (date >= FIRST.as_secs()).then_some(date)
     }
 
-    /// Returns the time since `earlier`; `None` if that was in another boot.
+    /// Returns the time since `earlier`; `None` if that was in another boot, or if the boot is unknown.
     fn since(&self, earlier: &Self) -> Option<Duration> {
         (!self.boot_id.is_empty() && self.boot_id == earlier.boot_id)
             .then(|| Duration::from_nanos(self.boottime.saturating_sub(earlier.boottime)))
@@ -214,9 +215,9 @@ impl Captures {
     }
 
     /// Keeps the size of all captures within `budget`: with `rotate`, removes the oldest complete ones, and passes the
-    /// path of each to `removed`. Returns false, and removes nothing, if that would not be enough. The caller must hold
-    /// the lock of [`Captures::alone`], and have given the new capture its number, so that the number of a removed
-    /// capture is not used again.
+    /// path of each to `removed`. Returns false, and removes nothing, if the size would still exceed `budget`. The
+    /// caller must hold the lock of [`Captures::alone`], and have given the new capture its number, so that the number
+    /// of a removed capture is not used again.
     pub fn make_room(
         &self,
         budget: u64,
@@ -259,7 +260,8 @@ impl Captures {
     /// Removes the captures that were saved more than `age` ago, and returns their paths. The age of a capture of this
     /// boot is measured in time since boot: on a machine without a battery-backed clock, the time of day jumps by years
     /// once the network is up. If the modification time of such a capture is wrong, it is corrected, for later boots.
-    /// The age of a capture of another boot is known only by this date: without `by_date`, such captures are kept.
+    /// The age of a capture of another boot is known only by its modification time: without `by_date`, such captures
+    /// are kept.
     ///
     /// The caller must hold the lock of [`Captures::alone`].
     pub fn remove_older(&self, age: Duration, by_date: bool) -> Result<Vec<PathBuf>> {
@@ -341,7 +343,7 @@ pub fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
 const PARTIAL: &str = ".partial-";
 
 /// Whether the process that made this unfinished capture no longer runs. This process has not made one yet, so a
-/// capture with its PID is from an earlier recorder, in another boot or container.
+/// capture with its PID is from an earlier recorder.
 fn owner_is_gone(name: &str) -> bool {
     let owner = name.strip_prefix(PARTIAL).unwrap_or("");
     let pid = owner.split('-').next().unwrap_or("");

@@ -152,11 +152,7 @@ pub fn create(
     let info = trackers.iter().find(|t| t.name == tracker);
     let settings: Vec<Setting> = settings.iter().map(|s| in_seconds(s, info)).collect();
     for setting in &settings {
-        let is_there = |name: &str| Path::new("/sys/class/net").join(name).exists();
-        for text in bare(setting, info)
-            .into_iter()
-            .chain(absent(setting, info, is_there))
-        {
+        if let Some(text) = bare(setting, info) {
             say(&text);
         }
     }
@@ -245,27 +241,6 @@ fn bare(setting: &Setting, info: Option<&TrackerInfo>) -> Option<String> {
     ))
 }
 
-/// Returns a warning about a missing network device. The kernel accepts any name, since a device
-/// may appear later, or be in another namespace.
-fn absent(
-    setting: &Setting,
-    info: Option<&TrackerInfo>,
-    is_there: impl Fn(&str) -> bool,
-) -> Option<String> {
-    let mut params = info.into_iter().flat_map(|info| &info.params);
-    let is_device = params.any(|p| p.name == setting.key && p.kind.starts_with("net-device"));
-    // Escapes are left to the kernel to decode.
-    if !is_device || setting.value == "all" || setting.value.contains(['\\', '/']) {
-        return None;
-    }
-    (!is_there(&setting.value)).then(|| {
-        format!(
-            "{setting}: no network device in this namespace has this name (see `ip link`); without one \
-             nothing is reported"
-        )
-    })
-}
-
 /// Returns the word in `words` that a misspelt `word` most likely means, if one is close enough.
 pub fn meant<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest(word, words).first().copied()
@@ -347,18 +322,6 @@ mod tests {
             "events=10",
         ] {
             assert_eq!(bare(&setting(fine), Some(&info)), None, "{fine}");
-        }
-    }
-
-    #[test]
-    fn a_network_device_that_is_not_there_is_mentioned() {
-        let text = "net: x\n  threshold=1 duration: y\n  dev=all net-device|all: z\n";
-        let info = TrackerInfo::parse_all(text).unwrap().remove(0);
-        let said = |text| absent(&setting(text), Some(&info), |name| name == "eth0");
-        let note = said("dev=nosuch").unwrap();
-        assert!(note.starts_with("dev=nosuch: no network device"), "{note}");
-        for fine in ["dev=eth0", "dev=all", r"dev=\x61ll", "threshold=nosuch"] {
-            assert_eq!(said(fine), None, "{fine}");
         }
     }
 

@@ -130,7 +130,7 @@ fn sum_of(element: &str, xml: &str) -> Result<u64> {
     Ok(counts.sum())
 }
 
-/// Destroys a session that has no [`Session`] value.
+/// Destroys the session with this name.
 pub fn destroy(session: &str) -> Result<()> {
     // Wait until the session is really gone: the daemon may be stopped next.
     lttng(["destroy", session]).output().map(drop)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Directories that no other user can redirect: the directory is ours, and each directory above it is ours or root's. A
-//! directory above it that others can write to is accepted only if it is sticky. A group counts as others, except the
-//! group root and the owner's private group, which has the owner's number. The last path component may not be a
-//! symbolic link.
+//! Directories that no other user can redirect. The directory is ours, is not a symbolic link, and is not writable for
+//! its group or others. Each directory above it is ours or root's. One that others can write to is accepted only if it
+//! is sticky; so is one that its group can write to, unless the group is root or the owner's private group, which has
+//! the owner's number.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;

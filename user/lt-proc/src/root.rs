@@ -244,7 +244,7 @@ impl ProcRoot {
     /// Creates or changes an instance.
     ///
     /// # Errors
-    /// [`ProcError::Refused`] with the kernel's errno.
+    /// See [`ProcRoot::version`]; [`ProcError::Refused`] with the kernel's errno if it refuses the line.
     pub fn create(&self, name: &str, tracker: &str, settings: &[Setting]) -> Result<(), ProcError> {
         self.control(&Instance::request(name, tracker, settings), tracker)
     }
@@ -252,7 +252,7 @@ impl ProcRoot {
     /// Removes an instance.
     ///
     /// # Errors
-    /// [`ProcError::Refused`] with the kernel's errno.
+    /// See [`ProcRoot::version`]; [`ProcError::Refused`] with the kernel's errno if it refuses the line.
     pub fn remove(&self, name: &str) -> Result<(), ProcError> {
         self.control(&format!("-{name}"), "")
     }

@@ -90,8 +90,8 @@ impl Marks {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a cookie that is empty or too long. From the kernel:
-    /// `ENODEV` if no instance waits for work, `ENOSPC` if one has no room for more, `EIO` if the
-    /// instance, or the module, has gone.
+    /// `ENODEV` if no instance that waits for work is enabled, `ENOSPC` if one has no room for more,
+    /// `EIO` if the instance, or the module, has gone.
     pub fn begin(&self, cookie: &[u8]) -> io::Result<()> {
         match &self.0 {
             Files::All { begin, .. } => mark(begin, b"", cookie),

@@ -4,7 +4,7 @@
 //!
 //! Reads a full trace of raw tracepoints that ftrace or LTTng recorded while the trackers were on, pairs starts with
 //! ends independently, and compares all slow operations with the alerts, one by one. The only code that it shares
-//! with the alert path is the parser of the alert line.
+//! with the alert path is lt_proc: the parsers of the module's files.
 //!
 //! ```text
 //!  trace --ftrace/lttng--> BlockEvent --pair--> Request (slow?) --.

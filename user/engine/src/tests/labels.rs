@@ -22,7 +22,7 @@ use kernel::prelude::*;
 use proptest::prelude::*;
 use std::{cell::Cell, collections::BTreeSet, rc::Rc};
 
-/// Two words of data, of which the label is one or both.
+/// Two words of data, of which a label may be a part, one word or both.
 type Engine = crate::engine::Engine<1, 2, Numa>;
 
 const SEED: Seed = Seed::new(0x1234_5678, 0x9abc_def0);

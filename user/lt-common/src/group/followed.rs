@@ -17,9 +17,9 @@ pub struct Followed {
     directory: PathBuf,
     /// The number of the cgroup that is watched.
     number: u64,
-    /// Whether the cgroup existed at the last look that found no successor.
+    /// Whether the cgroup existed at the last look that found no successor, or at the last [`Followed::watch`].
     is_there: bool,
-    /// Start of the last look that found no successor.
+    /// Start of the last look that found no successor, or time of the last [`Followed::watch`].
     looked: Instant,
     /// When the next look is due.
     due: Instant,

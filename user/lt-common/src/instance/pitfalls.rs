@@ -22,12 +22,14 @@ pub(super) fn contradiction(settings: &[Setting]) -> Option<String> {
     })
 }
 
-/// Returns warnings about settings that are accepted but match nothing at present. `sys` is /sys.
+/// Returns warnings about settings that are accepted but match nothing at present: the kernel accepts any name of a
+/// network device, since a device may appear later, or be in another namespace. `sys` is /sys.
 pub(super) fn warnings(settings: &[Setting], info: &TrackerInfo, sys: &Path) -> Vec<String> {
     let of = |setting: &Setting| {
         let kind = info.params.iter().find(|p| p.name == setting.key)?;
         let name = setting.value.as_str();
-        if name == "all" || !kind.kind.starts_with("net-device") {
+        // Escapes are left to the kernel to decode.
+        if name == "all" || name.contains('\\') || !kind.kind.starts_with("net-device") {
             return None;
         }
         no_such_device(name, sys).map(|text| format!("{setting}: {text}"))
@@ -173,6 +175,7 @@ mod tests {
         );
         assert_eq!(said("dev=eth0", &net), "");
         assert_eq!(said("dev=all", &net), "");
+        assert_eq!(said(r"dev=\x61ll", &net), "");
         let refused = |word: &str| hint(&word.parse().unwrap(), &block, &sys);
         let below = refused("dev=dm-0").unwrap();
         assert_eq!(below, "track the disks below dm-0: sda");
