@@ -47,8 +47,8 @@ tracker! {
         prio: i16 at 0:32,
         /// The scheduling policy: other, fifo, rr, batch, idle, deadline, ext.
         policy: Policy at 0:48,
-        /// `R+` if the task was preempted in the kernel; `R` if it yielded, was throttled, or was
-        /// preempted on its way to user space.
+        /// `R+` if the task was preempted in the kernel; `R` if it called the scheduler itself: it
+        /// yielded, or was preempted on its way to user space.
         preempted: bool at 1:44 in STATES as state,
         /// The CPU that the task was switched out of.
         from: u32 at 0,

@@ -44,7 +44,7 @@ tracker! {
     threshold: 5_000_000;
     tasks: true;
     counters {
-        /// Wakings of tasks that were not asleep; included in `gone`.
+        /// Wakings of tasks that turned out to be awake; included in `gone`.
         awake,
     }
     params {}

@@ -308,8 +308,8 @@ fn write_rivals(f: &mut fmt::Formatter<'_>, rivals: &Rivals) -> fmt::Result {
     Ok(())
 }
 
-/// Prints the name of a task in parentheses, if there is one, with blanks, parentheses, quotes,
-/// backslashes, unprintable bytes and `but` written as `\xHH`.
+/// Prints a name in parentheses, if there is one, with blanks, parentheses, quotes, backslashes,
+/// unprintable bytes and `but` written as `\xHH`.
 fn write_named(f: &mut fmt::Formatter<'_>, name: &[u64; 2], but: u8) -> fmt::Result {
     if *name == [0; 2] {
         return Ok(());
