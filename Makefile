@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The entry point. `make help` lists the targets; each runs a script in scripts/ or tests/, which has --help.
+# The entry point. `make help` lists the targets; most run a script in scripts/ or tests/, which has --help.
 # (The kernel's build system reads Kbuild, not this file.)
 
 .DEFAULT_GOAL := all
