@@ -465,7 +465,10 @@ impl Report<'_> {
             return Ok(());
         }
         let count = match latest.len() > SHOWN {
-            true => format!("The {SHOWN} longest delays of {} late cycles:", latest.len()),
+            true => format!(
+                "The {SHOWN} longest delays of {} late cycles:",
+                latest.len()
+            ),
             false => "Late cycles:".into(),
         };
         out::line("")?;

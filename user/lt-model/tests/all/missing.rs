@@ -146,7 +146,7 @@ fn a_request_is_completed_by_the_disk_if_there_are_no_events_of_handlers() {
 fn a_slow_machine_wakes_the_thread_of_the_request_later() {
     let disk = Disk(8 << 20);
     let waker = |woken: u64, asleep: u64| {
-        let mut events = vec![
+        let mut events = [
             switch(0, 0, 0, S, 7),
             request(1, Stage::Queued, disk, 8),
             request(2, Stage::Allocated, disk, 8),
