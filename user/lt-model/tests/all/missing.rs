@@ -83,6 +83,16 @@ fn a_softirq_may_run_after_an_interrupt_if_there_are_no_events_of_softirqs() {
 }
 
 #[test]
+fn a_work_item_in_a_softirq_does_not_show_that_the_thread_continues() {
+    let [begin, end] = irq(5);
+    let work = at(7, 0, What::Work { function: 1 });
+    for (name, by) in [(&b"thread"[..], "unknown"), (b"kworker/0:1", "3")] {
+        let events = [begin, end, work, waking(8, 0, 7)];
+        assert_eq!(waker(Some(Events::Softirqs), name, &events), by);
+    }
+}
+
+#[test]
 fn what_a_thread_for_softirqs_does_is_not_known_without_their_events() {
     let softirqs = Some(Events::Softirqs);
     let [begin, end] = irq(1);
@@ -142,7 +152,7 @@ fn a_request_is_completed_by_the_disk_if_there_are_no_events_of_handlers() {
     assert_eq!(waker(handlers, b"thread", &later), "3");
 }
 
-/// The waker of 7, which has slept since `asleep`, and whose request is completed at 5 while 3 runs.
+/// The waker of 7 as text: 7 has slept since `asleep`, and its request is completed at 5 while 3 runs.
 fn waker_of_own(sleep: Sleep, asleep: u64, events: &[Event<'static>]) -> String {
     let disk = Disk(8 << 20);
     let mut all = vec![
@@ -197,7 +207,7 @@ fn a_request_ends_no_sleep_if_the_thread_has_continued_or_the_sleep_is_of_anothe
 }
 
 #[test]
-fn an_idle_processor_completes_no_request_any_more() {
+fn the_completion_of_a_request_ends_before_the_processor_is_idle_again() {
     let disk = Disk(8 << 20);
     let by = |between: Option<bool>| {
         let mut events = vec![
