@@ -497,10 +497,12 @@ impl Builder {
             What::WorkEnd => self.works(time, cpu, None),
             // Does not end the tail of an interrupt.
             What::Idle { enters } => {
-                let looked = &mut self.cpus.at(cpu).looked;
+                let at = self.cpus.at(cpu);
+                // The event is outside of all interrupts, so the completion has ended.
+                at.completed = None;
                 return match enters {
-                    true => looked.idles(time),
-                    false => looked.leaves_idle(time),
+                    true => at.looked.idles(time),
+                    false => at.looked.leaves_idle(time),
                 };
             }
             What::Dirty { disk } => {
@@ -699,7 +701,7 @@ impl Builder {
             return;
         };
         let at = self.cpus.at(cpu);
-        at.softirqs_until = 0;
+        at.continues();
         let above = at.above();
         let task = self.tasks.of(thread);
         (task.call, task.futex) = (call, None);

@@ -586,8 +586,8 @@ pub(super) fn reason(why: Unrecorded) -> (&'static str, Option<u32>) {
     }
 }
 
-/// How the cause is known: `seen` in events, `inferred` from events around it, or `not-recorded`. A wait whose waker is
-/// not recorded is itself `seen`, but has no `by`.
+/// How the cause is known: `seen` in events or in a stack, `inferred` from other events, counters or the alert, or
+/// `not-recorded`. A wait whose waker is not recorded is itself `seen`, but has no `by`.
 pub(super) fn known(cause: Cause) -> &'static str {
     match cause {
         Cause::Unknown(_)

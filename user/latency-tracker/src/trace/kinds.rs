@@ -84,10 +84,11 @@ fn of_bits(bits: u64) -> Purpose {
 /// The purpose from the kernel's letters: a preceding flush, the operation, and its flags.
 fn of_letters(text: &[u8]) -> Purpose {
     let rest = text.strip_prefix(b"F").filter(|rest| !rest.is_empty());
-    match rest.unwrap_or(text).first() {
-        Some(b'D') => Purpose::Discard,
-        Some(b'F') => Purpose::Flush,
-        Some(b'N') => Purpose::Other,
+    match rest.unwrap_or(text) {
+        [b'D', ..] => Purpose::Discard,
+        [b'F', ..] => Purpose::Flush,
+        // WZ writes zeroes; Z and another letter is an operation on a zone.
+        [b'N' | b'Z', ..] | [b'W', b'Z', ..] => Purpose::Other,
         _ => Purpose::Plain,
     }
 }
@@ -615,6 +616,8 @@ mod tests {
             (b"FF", 1 << 8 | 1 << 10, Purpose::Flush),
             (b"F", 1 << 8, Purpose::Flush),
             (b"N", 0, Purpose::Other),
+            (b"WZ", 0, Purpose::Other),
+            (b"ZR", 0, Purpose::Other),
         ] {
             let told = (of_letters(letters), of_bits(bits));
             assert_eq!(told, (kind, kind), "{letters:?}");

@@ -200,11 +200,13 @@ fn of_bits(bits: u64) -> Operation {
 /// The operation from the kernel's letters. F before another letter is a preceding flush.
 fn of_letters(text: &[u8]) -> Operation {
     let rest = text.strip_prefix(b"F").filter(|rest| !rest.is_empty());
-    match rest.unwrap_or(text).first() {
-        Some(b'R') => Operation::Read,
-        Some(b'W') => Operation::Write,
-        Some(b'F') => Operation::Flush,
-        Some(b'D') => Operation::Discard,
+    match rest.unwrap_or(text) {
+        // Writes zeroes.
+        [b'W', b'Z', ..] => Operation::Other,
+        [b'R', ..] => Operation::Read,
+        [b'W', ..] => Operation::Write,
+        [b'F', ..] => Operation::Flush,
+        [b'D', ..] => Operation::Discard,
         _ => Operation::Other,
     }
 }
@@ -401,6 +403,7 @@ mod tests {
             (b"DS", 1 << 1 | 1 << 5, Operation::Discard),
             (b"FF", 1 << 8 | 1 << 10, Operation::Flush),
             (b"N", 0, Operation::Other),
+            (b"WZ", 0, Operation::Other),
         ] {
             assert_eq!((of_letters(letters), of_bits(bits)), (operation, operation));
         }

@@ -72,9 +72,10 @@ impl Task {
         }
     }
 
-    /// Time since which it has been asleep.
-    pub(super) fn asleep_since(&self) -> Option<u64> {
-        matches!(self.state, State::Blocked(..)).then_some(self.since)
+    /// Start of its sleep, if it is in an uninterruptible one.
+    pub(super) fn uninterruptible_since(&self) -> Option<u64> {
+        let is_it = matches!(self.state, State::Blocked(Sleep::Uninterruptible, _));
+        is_it.then_some(self.since)
     }
 }
 
@@ -201,7 +202,7 @@ impl Tasks {
         target: Option<u32>,
     ) {
         let task = self.of(thread);
-        task.slept_since = task.asleep_since();
+        task.slept_since = matches!(task.state, State::Blocked(..)).then_some(task.since);
         self.close(thread, time, waker);
         let task = self.of(thread);
         task.state = State::Waiting;

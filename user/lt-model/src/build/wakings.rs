@@ -71,14 +71,16 @@ impl Builder {
         self.names.text(name)
     }
 
-    /// Finds the current waker, on `cpu`, of a thread named `whom`.
+    /// Finds the current waker, on `cpu`, of a thread named `whom`, which is `thread` unless it is new or not known.
     fn found(&mut self, time: u64, cpu: u32, whom: &[u8], thread: Option<ThreadId>) -> Found {
-        let asleep =
-            thread.and_then(|thread| Some((thread, self.tasks.of(thread).asleep_since()?)));
+        let wakee = thread.and_then(|thread| {
+            let since = self.tasks.of(thread).uninterruptible_since()?;
+            Some((thread, since))
+        });
         let tail = self.tail(time, cpu, whom);
         let unseen = self.unseen_softirq(time, cpu);
         let at = self.cpus.at(cpu);
-        let disk = at.disk(time, asleep);
+        let disk = at.disk(time, wakee);
         let mut waker = Waker {
             time,
             cpu,
@@ -277,6 +279,8 @@ impl Builder {
     }
 
     pub(super) fn fork(&mut self, time: u64, cpu: u32, child: i32, name: &[u8]) {
+        // Only the thread itself forks.
+        self.cpus.at(cpu).continues();
         let waker = self.waker(time, cpu, name, None);
         if let Some(thread) = self.tasks.born(child, time, waker) {
             self.named(Some(thread), name);

@@ -68,12 +68,13 @@ pub(crate) const SLEEPS: &str = help!(
     "time from there until it runs is that of analyze wakeups. Without sched_waking,\n"
     "sched_wakeup is the end. CPU is the waker's.\n"
     "\n"
-    "--by state: S, D, I, T or t, as in ps. --by waker: the thread, interrupt,\n"
-    "softirq, timer or disk that woke the thread. --by kind: the state and the kind\n"
-    "of waker; --by stack: also the process and the thread. UNKNOWN is the number of\n"
-    "sleeps whose waker is not recorded. irq_handler_*, irq_softirq_*,\n"
-    "timer_hrtimer_expire_* and x86_irq_vectors_* show whether the waker was an\n"
-    "interrupt or the thread on its CPU; block_rq_complete shows the disk.\n"
+    "--by state: S, D, I, T or t, as in ps, or other. --by waker: the thread,\n"
+    "interrupt, softirq, timer or disk that woke the thread. --by kind: the state\n"
+    "and the kind of waker; --by stack: also the process and the thread. UNKNOWN is\n"
+    "the number of sleeps whose waker is not recorded. irq_handler_*,\n"
+    "irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* show whether the\n"
+    "waker was an interrupt or the thread on its CPU; block_rq_complete shows the\n"
+    "disk.\n"
 );
 
 pub(crate) const CPU: &str = help!(
@@ -85,9 +86,9 @@ pub(crate) const CPU: &str = help!(
     "\n"
     "Needs sched_switch. TIME is the time on CPUs in the range, or in an interval,\n"
     "also of runs that began before it or end after it; it includes interrupts. % is\n"
-    "of one CPU. A run is from one switch to the next. Threads that were switched\n"
-    "out although they could run on are preempted until they run again, as in the\n"
-    "tracker runqueue.\n"
+    "of one CPU. A run is from one switch to the next. A thread that is switched out\n"
+    "while runnable counts as preempted until it runs again, as in the tracker\n"
+    "runqueue.\n"
 );
 
 pub(crate) const IRQ: &str = help!(
