@@ -176,9 +176,8 @@ fn waker_of_own(sleep: Sleep, asleep: u64, events: &[Event<'static>]) -> String 
 
 #[test]
 fn a_slow_machine_wakes_the_thread_of_the_request_later() {
-    let waker = |woken, asleep| {
-        waker_of_own(Sleep::Uninterruptible, asleep, &[waking(woken, 0, 7)])
-    };
+    let waker =
+        |woken, asleep| waker_of_own(Sleep::Uninterruptible, asleep, &[waking(woken, 0, 7)]);
     assert_eq!(waker(9_000_000, 4), "disk 8:0");
     // A later sleep, or a sleep that goes on long after the request.
     assert_eq!(waker(9_000_000, 6), "3");
