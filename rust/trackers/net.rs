@@ -51,11 +51,13 @@ tracker! {
     key: 1;
     threshold: 10_000_000;
     counters {
-        /// Part of `ended`: one counter for each kind of end.
+        /// Packets copied to user space; included in `ended`.
         copied,
+        /// Packets consumed; included in `ended`.
         consumed,
+        /// Packets dropped; included in `ended`.
         dropped,
-        /// Part of `gone`: packets that became part of another one.
+        /// Packets that became part of another packet; included in `gone`.
         merged,
     }
     params {
@@ -68,23 +70,25 @@ tracker! {
     keeps: [5];
     stored: skb dev ifindex netns len protocol transport end drop_reason location;
     alert {
-        /// The packet.
+        /// 16 hexadecimal digits that stand for the packet, as %p prints its address.
         skb: Address at 0,
-        /// The name of the device.
+        /// The device that received it.
         dev: Name16 at 1,
-        /// The number of the device.
+        /// The number of that device.
         ifindex: u32 at 3:32,
-        /// The network namespace of the device.
+        /// The network namespace in which the device has this name and number.
         netns: u32 at 5,
-        /// The protocol, by its Ethernet number.
+        /// The protocol: ip, ipv6, arp, or the Ethernet type, 0x and 4 digits.
         protocol: Protocol at 4:16,
-        /// The transport protocol of an IP packet, `IPPROTO_...`
+        /// The transport protocol: tcp, udp, icmp, icmpv6, sctp, or a number, also the number of an
+        /// IPv6 extension header; none if it is not IP, or IPv6 with hop-by-hop options.
         transport: Transport at 4,
-        /// The length in bytes.
+        /// The length in bytes, without the link header.
         len: u32 at 3,
-        /// How the packet ended.
+        /// How it ended: copied, consumed, dropped; none with a timeout.
         end: u8 at 6:32 in ENDS if alert,
-        /// Why the packet was dropped, and where.
+        /// `drop_reason`, `location`: only if it was dropped: why, by the kernel's name or a
+        /// number, and the function that dropped it.
         drop_reason: u32 at 6 if alert => show_reason,
         /// Where the packet was dropped.
         location: Location at 7 if traced,
@@ -93,7 +97,7 @@ tracker! {
     impl {
         const LABELS: labels::Rules = labels::Rules {
             has_owner: false,
-            // Known only with the end.
+            // Known only at the end.
             excluded: &["end", "drop_reason"],
             ..labels::Rules::ALL
         };

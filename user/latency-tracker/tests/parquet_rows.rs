@@ -159,7 +159,7 @@ fn sorted(rows: impl IntoIterator<Item = Vec<Value>>) -> Vec<String> {
     rows
 }
 
-const OPERATION: [&str; 20] = [
+const OPERATION: [&str; 21] = [
     "duration_ns",
     "start_ns",
     "end_ns",
@@ -180,6 +180,7 @@ const OPERATION: [&str; 20] = [
     "function",
     "workqueue",
     "reclaim",
+    "file",
 ];
 
 /// An operation of the JSON in the order of `OPERATION`, then the kind of a lock.
@@ -205,6 +206,7 @@ fn operation(case: &Value) -> Vec<Value> {
         "function",
         "workqueue",
         "reclaim",
+        "file",
     ];
     let value = |name: &str| match name {
         "" => case["thread"]["tid"].clone(),

@@ -264,7 +264,6 @@ impl Root {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 mod tests {
     use super::*;
 
