@@ -102,13 +102,13 @@ pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 /// each.
 const CACHE: u64 = 64;
 
-/// Maximum and minimum number of passes over an exhausted pool that other CPUs keep changing. The
-/// more places there are, the fewer passes, so that the search also ends on a large machine.
+/// Upper and lower bound of the limit on the passes over an exhausted pool that other CPUs keep
+/// changing. The limit falls with the number of places, so that a search ends on a large machine.
 const PASSES: usize = 64;
 const PASSES_MIN: usize = 4;
 
-/// Number of places that a disturbed search reads in all its passes together, if that is enough for
-/// [`PASSES_MIN`] passes.
+/// Maximum number of places that a disturbed search reads in all its passes together, unless
+/// [`PASSES_MIN`] passes need more.
 const LOOKS: usize = 2048;
 
 /// Logarithm of the maximum number of cells in one chunk, the unit of allocation.

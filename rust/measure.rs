@@ -117,7 +117,7 @@ pub(crate) struct Measure {
 
 impl Measure {
     /// Starts counting the events that the module parameter names; `None` if it is empty. Fails
-    /// with `EINVAL` for a word that is not a counter, or `ENOMEM`.
+    /// with `EINVAL` for a word that is not a counter, `ENOMEM`, or the error of [`Counting::new`].
     pub(crate) fn start() -> Result<Option<Arc<Self>>> {
         let text = measure::parameter().to_str()?;
         if text.is_empty() {

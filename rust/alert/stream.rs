@@ -56,7 +56,7 @@ pub(crate) struct Alerts {
     overruns: Atomic<u64>,
 }
 
-/// How long the removal of a ring waits for its readers to return, in milliseconds.
+/// Maximum time that the removal of a ring waits for its readers to return, in milliseconds.
 const DRAIN_TIMEOUT_MS: i64 = 200;
 
 impl Alerts {

@@ -17,8 +17,9 @@
 //! thread occupies runs no worker. So work that is watched has a second timer, on a second CPU.
 //! While all is well, that timer only reads the clock, at most once per pause. A takeover that it
 //! starts is bound to the timer's own CPU, which is known to run. If a real-time thread occupies
-//! that CPU as well, the next CPU is asked. After each run, the watch moves if it is on the CPU
-//! that has done the work: one hang would stop both.
+//! that CPU before the takeover starts, the next CPU is asked. No CPU takes over from a takeover
+//! that hangs (sys/periodic.c). After each run, the watch moves if it is on the CPU that has done
+//! the work: one hang would stop both.
 //!
 //! Two CPUs may do the work at the same time, if the first is only slow and not stuck. Then the
 //! result of the run that started last is used, since it covers everything.

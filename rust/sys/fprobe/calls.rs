@@ -6,9 +6,9 @@
 //! Cheaper than [`super::Functions`], but with fewer features: there is no frame, and the callback
 //! must not call the function that it follows.
 //!
-//! To follow a return, fprobe needs room on the task's shadow stack: at most 32 words for all probes
-//! of the function. It counts the calls that it misses for want of room ([`What::Result`]), unless
-//! the stack is so full that fprobe is not even called. A probe of the entry needs no room.
+//! To follow a return, fprobe needs room on the task's shadow stack: at most 32 words for all
+//! probes of the function. It counts the calls that it misses for want of room ([`What::Result`]),
+//! unless the stack is so full that fprobe is not even called. A probe of the entry needs no room.
 //!
 //! C header: [`include/linux/fprobe.h`](srctree/include/linux/fprobe.h)
 //!

@@ -24,8 +24,8 @@ const LINKS: [&str; 8] = [
     "uprobe_multi",
     "uretprobe_multi",
 ];
-/// Types of programs (enum bpf_prog_type) that run at a traced point: kprobe, tracepoint and perf_event, which can be
-/// attached without a link, and raw_tracepoint.
+/// Types of programs (enum bpf_prog_type) that run at a traced point: kprobe, tracepoint and
+/// perf_event, which can be attached without a link, and raw_tracepoint.
 const TYPES: [u64; 4] = [2, 5, 7, 17];
 /// Attach types (enum bpf_attach_type) of programs that trace nothing although a `tracing` link
 /// attaches them: 0 for a program that replaces a function of another program, as in an XDP
@@ -90,8 +90,9 @@ pub(super) fn tracers(root: &Root) -> Result<Vec<String>, Missing> {
     Ok(found)
 }
 
-/// Returns the number of the tracing program that this descriptor stands for, or that its link runs;
-/// `None` if there is none. A process usually has descriptors of both the program and its link.
+/// Returns the number of the tracing program that this descriptor stands for, or that its link
+/// runs; `None` if there is none. A process usually has descriptors of both the program and its
+/// link.
 fn tracing_program(fdinfo: &str) -> Option<u64> {
     let value = |key: &str| {
         let mut lines = fdinfo.lines().filter_map(|line| line.split_once(':'));

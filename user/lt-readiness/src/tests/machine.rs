@@ -12,7 +12,8 @@ use crate::root::Root;
 /// The process of `--pid`, on the isolated CPUs 2 and 3 of 4.
 pub(super) const PID: u32 = 100;
 
-/// Stands for the contents of a file that is missing. Contents that start with `-> ` stand for a link.
+/// Stands for the contents of a file that is missing. Contents that start with `-> ` stand for a
+/// link.
 pub(super) const GONE: &str = "<gone>";
 
 /// Returns a `stat` file; the numbers are flags, minor and major faults, priority and policy.
