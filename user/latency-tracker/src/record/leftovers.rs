@@ -35,7 +35,7 @@ pub(crate) struct Owned {
     /// When it requested an instance that may not exist yet (`CLOCK_MONOTONIC`, ns). Its line is then the request.
     requested: Option<u64>,
     /// The session daemon it started.
-    pub(crate) daemon: Option<i32>,
+    daemon: Option<i32>,
     /// A directory to remove: a temporary one, or an unfinished trace.
     pub(crate) directory: Option<PathBuf>,
     /// The stopped process that waits to become a command, and its start time.
@@ -90,6 +90,11 @@ impl Note {
             owned.instances.insert(name.to_string(), line);
             owned.requested = None;
         });
+    }
+
+    /// Notes the session daemon that this run has started.
+    pub(crate) fn has_daemon(&mut self, pid: i32) {
+        self.update(|owned| owned.daemon = Some(pid));
     }
 
     /// Changes the note in memory and on disk. A run that is killed meanwhile leaves the note as it was before.
