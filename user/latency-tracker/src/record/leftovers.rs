@@ -12,8 +12,6 @@ use std::path::PathBuf;
 use lt_common::lttng;
 use lt_common::out::note;
 use lt_proc::{Instance, ProcRoot, Setting};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::instance::difference;
@@ -38,8 +36,6 @@ pub(crate) struct Owned {
     daemon: Option<i32>,
     /// A directory to remove: a temporary one, or an unfinished trace.
     pub(crate) directory: Option<PathBuf>,
-    /// The stopped process that waits to become a command, and its start time.
-    waiting: Option<(u32, u64)>,
 }
 
 /// The note of this run; removed when dropped.
@@ -59,14 +55,6 @@ impl Note {
                 started: start_time(pid).unwrap_or(0),
                 ..Owned::default()
             },
-        }
-    }
-
-    /// Notes which stopped process waits to become a command.
-    pub(crate) fn set_waiting(&mut self, pid: Option<u32>) {
-        let waiting = pid.and_then(|pid| Some((pid, start_time(pid)?)));
-        if waiting != self.owned.waiting {
-            self.update(|owned| owned.waiting = waiting);
         }
     }
 
@@ -195,15 +183,6 @@ fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     if let Some(directory) = &owned.directory {
         let _ = fs::remove_dir_all(directory);
     }
-    if let Some((pid, started)) = owned.waiting
-        && start_time(pid) == Some(started)
-        && let Ok(process) = i32::try_from(pid)
-        && kill(Pid::from_raw(process), Signal::SIGKILL).is_ok()
-    {
-        note(&format!(
-            "killed process {pid}, which a killed run had not started yet"
-        ));
-    }
 }
 
 /// Whether the line `now` is of the instance that was noted as `noted`. A run may have been killed after it enabled the
@@ -299,7 +278,6 @@ mod tests {
             requested: Some(5),
             daemon: None,
             directory: Some("/tmp/x".into()),
-            waiting: Some((8, 9)),
         };
         let text = serde_json::to_string(&owned).unwrap();
         assert_eq!(serde_json::from_str::<Owned>(&text).unwrap(), owned);
