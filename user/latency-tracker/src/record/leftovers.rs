@@ -145,16 +145,19 @@ pub(crate) fn clean_noted(root: &ProcRoot) {
         let started = start_time(pid);
         match owned {
             Some(owned) if started == Some(owned.started) => continue,
-            Some(owned) => tidy(root, pid, &owned),
+            // The next run tries again.
+            Some(owned) if !tidy(root, pid, &owned) => continue,
             // Its run may be writing it.
             None if started.is_some() => continue,
-            None => {}
+            _ => {}
         }
         let _ = fs::remove_file(&path);
     }
 }
 
-fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
+/// Removes the leftovers of process `pid`. Returns false if an instance could not be removed, which is reported.
+fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) -> bool {
+    let mut is_tidy = true;
     for (name, line) in &owned.instances {
         // Another instance may have this name by now, so only an identical instance is removed. The line of an instance
         // of `why` or `run` does not matter, since its name has the PID.
@@ -166,10 +169,16 @@ fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
         let same = root
             .of_one(name, || root.instance(name))
             .is_ok_and(|(created, now)| by_name || is_ours(created, &now));
-        if same && root.remove(name).is_ok() {
-            note(&format!(
-                "removed instance {name}, left by a killed run (process {pid})"
-            ));
+        if !same {
+            continue;
+        }
+        let what = format!("instance {name}, left by a killed run (process {pid})");
+        match lt_common::instance::remove(root, name) {
+            Ok(()) => note(&format!("removed {what}")),
+            Err(error) => {
+                is_tidy = false;
+                note(&format!("cannot remove {what}: {error:#}"));
+            }
         }
     }
     if let Some(session) = &owned.session
@@ -183,6 +192,7 @@ fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     if let Some(directory) = &owned.directory {
         let _ = fs::remove_dir_all(directory);
     }
+    is_tidy
 }
 
 /// Whether the line `now` is of the instance that was noted as `noted`. A run may have been killed after it enabled the
@@ -225,6 +235,8 @@ fn start_time(pid: u32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -267,6 +279,22 @@ mod tests {
         ] {
             assert!(!is_requested(&now(other), 100, request, 90), "{other}");
         }
+    }
+
+    #[test]
+    fn an_instance_that_cannot_be_removed_stays_noted() {
+        let directory = tempfile::tempdir().unwrap();
+        let control = directory.path().join("control");
+        fs::write(&control, "run_7 block threshold=1\n").unwrap();
+        fs::set_permissions(&control, fs::Permissions::from_mode(0o400)).unwrap();
+        let owned = Owned {
+            instances: [("run_7".into(), String::new())].into(),
+            ..Owned::default()
+        };
+        // Modes do not restrict root.
+        let may_write = fs::OpenOptions::new().write(true).open(&control).is_ok();
+        let root = ProcRoot::new(directory.path());
+        assert_eq!(tidy(&root, 7, &owned), may_write);
     }
 
     #[test]
