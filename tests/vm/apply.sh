@@ -209,6 +209,11 @@ assert_eq "$(names)" "foreign" "the instances after --stop"
 applies 0 $CONF
 said "started slow"
 
+# Every line is applied, even if the reader of the output has ended.
+printf 'one wakeup threshold=1h\ntwo wakeup threshold=1h\n' >$CONF/z.conf
+{ sleep 0.5; $COMMAND apply $CONF; } | :
+assert_eq "$(names)" "foreign one slow two" "the instances after a broken pipe"
+
 # Files that are unreadable or missing.
 applies 1 /tmp/nonexistent
 said "cannot read /tmp/nonexistent"

@@ -121,6 +121,8 @@ struct Apply<'a> {
     trackers: Vec<TrackerInfo>,
     groups: Groups,
     wrong: bool,
+    /// The first error in printing. The run continues, so that every line of the files is applied.
+    unsaid: Option<anyhow::Error>,
 }
 
 impl<'a> Apply<'a> {
@@ -132,6 +134,7 @@ impl<'a> Apply<'a> {
             trackers: root.trackers().unwrap_or_default(),
             groups: Groups::find(),
             wrong: false,
+            unsaid: None,
         }
     }
 
@@ -141,7 +144,7 @@ impl<'a> Apply<'a> {
         for entry in &config.entries {
             match self.one(entry) {
                 Ok(Done::Nothing) => same += 1,
-                Ok(done) => out::line(&said(entry, &done))?,
+                Ok(done) => self.say(&said(entry, &done)),
                 Err(error) => self.report(&format!("{}: {error:#}", entry.place()), &error),
             }
         }
@@ -156,24 +159,28 @@ impl<'a> Apply<'a> {
             self.remove(&gone)?;
         }
         if same > 0 {
-            out::line(&format!("{same} unchanged"))?;
+            self.say(&format!("{same} unchanged"));
         }
-        Ok(self.outcome())
+        self.outcome()
     }
 
     /// Removes all instances that earlier runs have started from these paths.
     fn stop(mut self) -> Result<Outcome> {
         let all = self.gone(&Config::default());
         self.remove(&all)?;
-        Ok(self.outcome())
+        self.outcome()
     }
 
-    fn outcome(&self) -> Outcome {
-        if self.wrong {
-            Outcome::Wrong
-        } else {
-            Outcome::Fine
+    fn outcome(self) -> Result<Outcome> {
+        match (self.wrong, self.unsaid) {
+            (true, _) => Ok(Outcome::Wrong),
+            (false, Some(error)) => Err(error),
+            (false, None) => Ok(Outcome::Fine),
         }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.unsaid = self.unsaid.take().or_else(|| out::line(text).err());
     }
 
     fn report(&mut self, text: &str, error: &anyhow::Error) {
@@ -337,7 +344,7 @@ impl<'a> Apply<'a> {
                     self.report(&format!("{error:#}"), &error);
                     continue;
                 }
-                out::line(&format!("removed {name}"))?;
+                self.say(&format!("removed {name}"));
             }
             self.books.note(name, None)?;
         }
