@@ -104,6 +104,15 @@ applies 0 $CONF
 said "changed slow"
 silent restarted
 assert_eq "$(read_back slow threshold)" 30000000 threshold
+# A default that depends on another parameter.
+echo 'stacks offcpu threshold=1h by=stack stack=16' >$CONF/s.conf
+applies 0 $CONF
+echo 'stacks offcpu threshold=1h by=stack' >$CONF/s.conf
+applies 0 $CONF
+said "restarted stacks"
+assert_eq "$(read_back stacks stack)" 32 "the default of stack with by=stack"
+rm $CONF/s.conf
+applies 0 $CONF
 
 # The cgroup of an unchanged line is removed and created again, as for a unit that restarts.
 GROUP=/sys/fs/cgroup/lt-apply

@@ -221,8 +221,8 @@ impl<'a> Apply<'a> {
         }
         // The kernel validates the line before anything changes: if it is invalid, the running
         // instance stays.
-        try_out(self.root, &entry.tracker, &settings, &say)?;
-        let done = match self.change(running, entry, before.as_ref(), &settings)? {
+        let tried = try_out(self.root, &entry.tracker, &settings, &say)?;
+        let done = match self.change(running, entry, before.as_ref(), &settings, &tried)? {
             None => Done::Changed,
             Some(obstacle) => {
                 self.root.remove(&entry.name)?;
@@ -264,6 +264,7 @@ impl<'a> Apply<'a> {
         entry: &Entry,
         before: Option<&Entry>,
         settings: &[Setting],
+        tried: &Instance,
     ) -> Result<Option<String>> {
         if running.tracker != entry.tracker {
             return Ok(Some("its tracker changed".into()));
@@ -280,7 +281,7 @@ impl<'a> Apply<'a> {
             None => p.default == value,
         };
         let mut changed = settings.to_vec();
-        changed.extend(self.defaults(before, settings));
+        changed.extend(self.defaults(before, settings, tried));
         // The kernel refuses these parameters with any value, also with the one that the instance has.
         changed.retain(|s| !fixed(s).is_some_and(|p| has(p, &s.value)));
         match create(self.root, &entry.name, &entry.tracker, &changed, &|_| ()) {
@@ -297,8 +298,14 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// Returns the defaults of the parameters that the earlier line set and this one does not.
-    fn defaults(&self, before: Option<&Entry>, settings: &[Setting]) -> Vec<Setting> {
+    /// Returns the defaults of the parameters that the earlier line set and this one does not. A default may depend on
+    /// other parameters, so it is the value in an instance that was created from this line, `tried`.
+    fn defaults(
+        &self,
+        before: Option<&Entry>,
+        settings: &[Setting],
+        tried: &Instance,
+    ) -> Vec<Setting> {
         let Some(before) = before else {
             return Vec::new();
         };
@@ -310,9 +317,13 @@ impl<'a> Apply<'a> {
         let missing = params.filter(|p| {
             given(&p.name, &before.settings) && settings.iter().all(|s| s.key != p.name)
         });
-        let default = |p: &ParamInfo| Setting {
-            key: p.name.clone(),
-            value: p.default.clone(),
+        let default = |p: &ParamInfo| {
+            // `tried` is disabled in any case.
+            let value = tried.params.text(&p.name).filter(|_| p.name != "enabled");
+            Setting {
+                key: p.name.clone(),
+                value: value.map_or_else(|| p.default.clone(), |value| value.into_owned()),
+            }
         };
         missing.map(default).collect()
     }
