@@ -134,8 +134,7 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
                     note(&format!("no metrics: {error:#}"));
                 }
                 failed = pushed.is_err();
-                // Times that have passed meanwhile are skipped.
-                *time = (*time + interval).max(now);
+                *time = now + interval;
             }
         }
         match signals.wait(Some(&ready), service.next(due))? {
