@@ -8,7 +8,7 @@
 # line is invalid. If the cgroup of an unchanged instance was replaced, its path is looked up again; `list`, `top` and
 # `check` name such an instance. Foreign instances are left alone. After the module is reloaded, everything is
 # restored. --stop removes exactly the instances that were started from the files. `check --config`
-# reports the same errors, and starts nothing.
+# reports the same errors, and starts nothing. All lines are applied even if the reader of the output has ended.
 # kernels: stock
 # cpus: 2
 
