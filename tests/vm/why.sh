@@ -141,15 +141,14 @@ killed=$run
 # A command that a killed run had not started yet never starts, and its process does not stay.
 latency-tracker why -- touch /tmp/started >/tmp/why.log 2>&1 &
 run=$!
-wait_until 60 grep -qs '"waiting":\[' /run/latency-tracker/$run.json
-pgrep -f '^/proc/self/exe __run' >/dev/null || fail "no process waits"
+wait_until 60 pgrep -f '^/proc/self/exe __run' -P $run
 kill -KILL $run
 wait $run || :
+wait_until 10 sh -c "! pgrep -f '^/proc/self/exe __run' >/dev/null"
 removed=$(grep -c "^latency-tracker: removed instance why_${killed}_.*, left by a killed run (process $killed)\$" /tmp/why.log) || :
 assert_eq "$removed" 4 "instances that the next run removed"
 latency-tracker why --no-trace -p $idle --over 1s -d 1s || fail "after a run that was killed early"
 assert_eq "$(wc -l <$LT/control)" 0 "instances"
-wait_until 10 sh -c "! pgrep -f '^/proc/self/exe __run' >/dev/null"
 [ ! -e /tmp/started ] || fail "the command was started"
 rmmod latency_tracker
 nothing_left

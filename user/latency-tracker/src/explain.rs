@@ -296,12 +296,12 @@ impl Beside for Watch<'_> {
         self.explainers.begin(reader);
     }
 
-    fn see(&mut self, event: &lt_ctf::Event<'_>) {
+    fn see(&mut self, time: u64, event: &lt_ctf::Event<'_>) {
         self.seen += 1;
         if self.seen.is_multiple_of(OFTEN) {
             (self.goes_on)();
         }
-        self.explainers.see(event);
+        self.explainers.see(time, event);
     }
 }
 

@@ -33,6 +33,9 @@ use crate::service::Service;
 /// The shortest time between messages with metrics.
 const SHORTEST: Duration = Duration::from_secs(1);
 
+/// Pause after a connection that could not be accepted: for lack of file descriptors, it stays in the queue.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// How long to wait for a collector at the end.
 const PARTING: Duration = Duration::from_secs(2);
 
@@ -119,7 +122,7 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
         });
     let interval = Duration::from(args.interval);
     let mut due = outbox.is_some().then(Instant::now);
-    let mut failed = false;
+    let (mut failed, mut refused) = (false, false);
     loop {
         service.alive();
         if let (Some(outbox), Some(time)) = (&outbox, &mut due) {
@@ -131,12 +134,20 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
                     note(&format!("no metrics: {error:#}"));
                 }
                 failed = pushed.is_err();
-                // Times that have passed meanwhile are skipped.
-                *time = (*time + interval).max(now);
+                *time = now + interval;
             }
         }
         match signals.wait(Some(&ready), service.next(due))? {
-            Wake::Ready => server.serve(&page).context("cannot accept a connection")?,
+            Wake::Ready => {
+                let served = server.serve(&page);
+                if let (false, Err(error)) = (refused, &served) {
+                    note(&format!("cannot accept a connection: {error}"));
+                }
+                refused = served.is_err();
+                if refused && !signals.sleep(PAUSE)? {
+                    break;
+                }
+            }
             Wake::Timeout => {}
             Wake::Signal => break,
         }

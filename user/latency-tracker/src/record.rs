@@ -554,14 +554,11 @@ impl Recorder<'_> {
         if let Some(failure) = &failure {
             note(&format!("no trace: {failure}"));
         }
-        let mut is_for_now = false;
         let saved = partial.and_then(|mut partial| {
             let alone = self.captures.alone()?;
             let number = self.captures.number(&mut partial)?;
-            if !self.make_room()? {
-                // All complete captures may be removed, so unfinished ones of other recorders take the room.
-                is_for_now = self.args.rotate && size_of(&partial.path) <= self.args.disk_budget.0;
-                return Ok(None);
+            if let Some(nothing) = self.make_room(&partial)? {
+                return Ok(Err(nothing));
             }
             drop(alone);
             let mut record = self.record(number, took, woken, history, failure.as_deref());
@@ -582,19 +579,24 @@ impl Recorder<'_> {
                 &(serde_json::to_string_pretty(&record)? + "\n"),
             )?;
             self.write_evidence(&partial, &evidence);
-            Ok(Some((partial, number)))
+            self.service.alive();
+            let explain = || explanation(self.service, self.captures, &partial, woken);
+            let text = (failure.is_none() && !self.args.no_explain).then(explain);
+            // The files besides the trace count, too.
+            let _alone = self.captures.alone()?;
+            Ok(match self.make_room(&partial)? {
+                Some(nothing) => Err(nothing),
+                None => Ok((partial, number, text)),
+            })
         });
-        let (partial, number) = match saved {
-            Ok(Some(saved)) => saved,
-            Ok(None) => return Ok(Kept::Nothing { is_for_now }),
+        let (partial, number, text) = match saved {
+            Ok(Ok(saved)) => saved,
+            Ok(Err(nothing)) => return Ok(nothing),
             Err(error) => {
                 self.print_alerts(woken, &error);
                 return Ok(Kept::Alerts(None));
             }
         };
-        self.service.alive();
-        let explained = failure.is_none() && !self.args.no_explain;
-        let text = explained.then(|| explanation(self.service, self.captures, &partial, woken));
         let path = match self.captures.keep(partial, number) {
             Ok(path) => path,
             Err(error) => {
@@ -707,9 +709,9 @@ impl Recorder<'_> {
         }
     }
 
-    /// Whether all captures fit into the disk budget, including one that has its number. With `--rotate`, removes old
-    /// captures to achieve that.
-    fn make_room(&self) -> Result<bool> {
+    /// Returns [`Kept::Nothing`] unless all captures fit into the disk budget, with `partial`, which has its number.
+    /// With `--rotate`, removes old captures to make room. The caller must hold the lock of [`Captures::alone`].
+    fn make_room(&self, partial: &Partial) -> Result<Option<Kept>> {
         let (budget, rotate) = (self.args.disk_budget.0, self.args.rotate);
         let removed = |oldest: &Path| {
             note(&format!(
@@ -717,7 +719,12 @@ impl Recorder<'_> {
                 oldest.display()
             ));
         };
-        self.captures.make_room(budget, rotate, removed)
+        if self.captures.make_room(budget, rotate, removed)? {
+            return Ok(None);
+        }
+        // With `rotate`, all complete captures may be removed, so unfinished ones of other recorders take the room.
+        let is_for_now = rotate && size_of(&partial.path) <= budget;
+        Ok(Some(Kept::Nothing { is_for_now }))
     }
 
     /// Removes captures that exceed the age limit, and then those that exceed the number to keep.

@@ -69,7 +69,6 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     let mut left = Note::new();
     let command = Program::find(&args.command)?;
     let waiting = command.as_ref().map(Program::wait_to_start).transpose()?;
-    left.set_waiting(waiting.as_ref().map(Waiting::id));
     let mut target = Target::find(args, waiting.as_ref().map(Waiting::id))?;
     let followed = target.followed.take();
     let _module = Loaded::load(root)?;
@@ -114,7 +113,6 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         return Ok(Outcome::Fine);
     }
     let began = flight.as_ref().map_or(0, |_| now());
-    left.set_waiting(None);
     let running = match waiting {
         Some(waiting) => Some(waiting.start()?),
         None => {

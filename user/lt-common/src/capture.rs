@@ -55,7 +55,7 @@ pub struct Record<'a> {
     pub snapshot_took: u64,
     /// Number of alerts that were overwritten before they could be read.
     pub lost: u64,
-    /// Number of the recorder's wakeups without a capture so far.
+    /// Number of captures that the recorder has skipped so far: at most one for each of its wakeups.
     pub skipped: usize,
     /// The alerts that the recorder read at this wakeup.
     pub alerts: &'a [Alert],

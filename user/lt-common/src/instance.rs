@@ -9,7 +9,9 @@ use std::path::Path;
 use std::{fmt, io};
 
 use anyhow::{Context, Result, anyhow, bail};
-use lt_proc::{Nanos, ProcError, ProcRoot, Setting, TrackerInfo, parse_duration, valid_name};
+use lt_proc::{
+    Instance, Nanos, ProcError, ProcRoot, Setting, TrackerInfo, parse_duration, valid_name,
+};
 
 use crate::exec::Exec;
 use crate::kmsg::Kmsg;
@@ -111,14 +113,14 @@ fn show(tracker: &str) -> String {
     format!("`latency-tracker list --trackers {tracker}` shows what is possible")
 }
 
-/// Has the kernel check a line: creates a disabled instance with another name from it, and removes that instance at
-/// once.
+/// Has the kernel check a line: creates a disabled instance with another name from it, removes that instance at once,
+/// and returns its parameters.
 pub fn try_out(
     root: &ProcRoot,
     tracker: &str,
     settings: &[Setting],
     say: &dyn Fn(&str),
-) -> Result<()> {
+) -> Result<Instance> {
     let name = format!("_try_{}", std::process::id());
     let mut settings: Vec<Setting> = settings.to_vec();
     settings.retain(|s| s.key != "enabled" || !matches!(s.value.as_str(), "0" | "1"));
@@ -127,7 +129,9 @@ pub fn try_out(
         value: "0".into(),
     });
     create(root, &name, tracker, &settings, say)?;
-    Ok(root.remove(&name)?)
+    let tried = root.instance(&name);
+    root.remove(&name)?;
+    Ok(tried?)
 }
 
 /// Creates an instance by writing its control line, and warns about odd settings. If the kernel refuses, the error is

@@ -375,15 +375,16 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Ensures that a daemon runs.
-    pub fn ensure() -> Result<Self> {
+    /// Ensures that a daemon runs, as [`Daemon::revive`] does.
+    pub fn ensure(starts: impl FnOnce(i32)) -> Result<Self> {
         let mut daemon = Self { child: None };
-        daemon.revive()?;
+        daemon.revive(starts)?;
         Ok(daemon)
     }
 
-    /// Starts a daemon if none runs. Only root can: for other users, checks that they may use root's daemon.
-    pub fn revive(&mut self) -> Result<()> {
+    /// Starts a daemon if none runs, and passes its process ID to `starts` at once, before it is ready. Only root can:
+    /// for other users, checks that they may use root's daemon.
+    pub fn revive(&mut self, starts: impl FnOnce(i32)) -> Result<()> {
         if let Some(mut child) = self.child.take() {
             if child.try_wait()?.is_none() {
                 self.child = Some(child);
@@ -399,7 +400,7 @@ impl Daemon {
         }
         note("starting LTTng's session daemon");
         let hint = "LTTng's session daemon does not start; `latency-tracker check` shows why";
-        self.child = start_daemon("lttng-sessiond", ready).context(hint)?;
+        self.child = start_daemon("lttng-sessiond", starts, ready).context(hint)?;
         Ok(())
     }
 
@@ -452,9 +453,13 @@ fn stop_handed_over() {
     }
 }
 
-/// Starts `program` in its own process group, and waits until `ready`; `None` if another daemon started first. On
-/// failure, kills the whole group.
-fn start_daemon(program: &str, ready: impl Fn(i32) -> bool) -> Result<Option<Child>> {
+/// Starts `program` in its own process group, passes its process ID to `starts`, and waits until `ready`; `None` if
+/// another daemon started first. On failure, kills the whole group.
+fn start_daemon(
+    program: &str,
+    starts: impl FnOnce(i32),
+    ready: impl Fn(i32) -> bool,
+) -> Result<Option<Child>> {
     let said = tempfile_for_errors()?;
     let errors = said.try_clone().context("cannot copy a file")?;
     let mut command = Command::new(program);
@@ -462,6 +467,7 @@ fn start_daemon(program: &str, ready: impl Fn(i32) -> bool) -> Result<Option<Chi
     // Do not keep the file system of the current directory busy.
     command.stderr(errors).process_group(0).current_dir("/");
     let mut child = command.spawn().with_context(|| cannot_run(program))?;
+    starts(pid_of(&child));
     let end = Instant::now() + DAEMON;
     loop {
         let ended = child.try_wait()?;
@@ -523,9 +529,11 @@ fn last_lines(mut said: File) -> String {
     }
 }
 
-/// Stops the session daemon `pid` of a killed run, unless it has other users by now.
+/// Stops the session daemon `pid` of a killed run, unless it has other users by now. A daemon that is still starting
+/// may have no PID file yet.
 pub fn stop_daemon(pid: i32) {
-    if daemon_pid() != Some(pid) || !sessions().is_empty() {
+    let is_it = daemon_pid().unwrap_or(pid) == pid && is_daemon(pid);
+    if !is_it || !sessions().is_empty() {
         return;
     }
     let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
@@ -539,11 +547,16 @@ pub fn stop_daemon(pid: i32) {
 /// Returns the process ID of root's session daemon, if it runs.
 pub fn daemon_pid() -> Option<i32> {
     let pid = PID_FILES.iter().find_map(|f| fs::read_to_string(f).ok())?;
-    let pid: i32 = pid.trim().parse().ok()?;
+    let pid = pid.trim().parse().ok()?;
+    is_daemon(pid).then_some(pid)
+}
+
+/// Whether process `pid` is a session daemon.
+fn is_daemon(pid: i32) -> bool {
     // Not comm: the daemon renames its threads.
-    let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let program = command.split(|b| *b == 0).next().unwrap_or_default();
-    program.ends_with(b"lttng-sessiond").then_some(pid)
+    program.ends_with(b"lttng-sessiond")
 }
 
 #[cfg(test)]
@@ -568,7 +581,7 @@ mod tests {
             pid.display()
         );
         program(&script, &text);
-        let error = start_daemon(script.to_str().unwrap(), |_| false).unwrap_err();
+        let error = start_daemon(script.to_str().unwrap(), |_| (), |_| false).unwrap_err();
         let error = format!("{error:#}");
         assert!(
             error.contains("signal: 9") && error.contains("no shared memory"),
@@ -581,9 +594,11 @@ mod tests {
             std::thread::sleep(PAUSE);
         }
         assert!(stat().is_empty() || stat().contains(") Z "), "{}", stat());
-        // The daemon that became ready is ours.
+        // The daemon that became ready is ours. Its process ID is known before that.
         program(&script, "#!/bin/sh\nexec sleep 300\n");
-        let child = start_daemon(script.to_str().unwrap(), |_| true).unwrap();
+        let known = std::cell::Cell::new(0);
+        let (starts, ready) = (|pid| known.set(pid), |pid: i32| known.get() == pid);
+        let child = start_daemon(script.to_str().unwrap(), starts, ready).unwrap();
         let mut child = child.unwrap();
         kill_all(&child);
         assert!(!child.wait().unwrap().success());

@@ -64,7 +64,7 @@ pub(crate) struct Captures {
     index: Option<PathBuf>,
     /// The captures already read, by the name of their directory. The time of `alert.json` is part
     /// of the value, since a number may be reused once all captures have been removed. The capture
-    /// is `None` if reading failed.
+    /// is `None` if its `alert.json` is too long or invalid.
     read: HashMap<String, (Option<SystemTime>, Option<Saved>)>,
 }
 
@@ -116,7 +116,11 @@ impl Captures {
                 .get(&name)
                 .is_some_and(|(read_at, _)| *read_at == time);
             if !known {
-                self.read.insert(name.clone(), (time, read(&path)));
+                self.read.remove(&name);
+                // A failed read is repeated, since the next one may succeed.
+                if let Ok(saved) = read(&path) {
+                    self.read.insert(name.clone(), (time, saved));
+                }
             }
             let Some((_, Some(saved))) = self.read.get(&name) else {
                 continue;
@@ -161,11 +165,12 @@ fn from_index(path: &Path) -> io::Result<Exemplars> {
     Ok(exemplars)
 }
 
-fn read(path: &Path) -> Option<Saved> {
-    if fs::metadata(path).ok()?.len() > LONGEST {
-        return None;
+/// Reads an `alert.json`; `None` if it is too long or invalid.
+fn read(path: &Path) -> io::Result<Option<Saved>> {
+    if fs::metadata(path)?.len() > LONGEST {
+        return Ok(None);
     }
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    Ok(serde_json::from_slice(&fs::read(path)?).ok())
 }
 
 #[cfg(test)]
@@ -207,6 +212,23 @@ mod tests {
             of(&captures.exemplars().unwrap(), 0),
             Some(("0009".to_string(), 1000))
         );
+    }
+
+    #[test]
+    fn a_capture_that_could_not_be_read_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("0001/alert.json");
+        let mut captures = Captures::new(dir.path().to_path_buf(), None);
+        // A directory cannot be read as a file.
+        fs::create_dir_all(&path).unwrap();
+        let time = fs::metadata(&path).unwrap().modified().unwrap();
+        assert_eq!(captures.exemplars().unwrap(), Exemplars::new());
+        fs::remove_dir(&path).unwrap();
+        let text = r#"{"taken":1,"instance":"a","alerts":[{"delay":1}]}"#;
+        fs::write(&path, text).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(time).unwrap();
+        assert_eq!(captures.exemplars().unwrap().len(), 1);
     }
 
     #[test]

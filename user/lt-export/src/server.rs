@@ -68,7 +68,8 @@ impl Server {
     /// Serves the clients that have connected, without waiting for more.
     ///
     /// # Errors
-    /// When connections cannot be accepted for lack of file descriptors or memory.
+    /// When a connection cannot be accepted or served, such as for lack of file descriptors, memory
+    /// or threads. A later call may succeed.
     pub fn serve(&self, page: &Arc<Page>) -> io::Result<()> {
         loop {
             let stream = match self.listener.accept() {
@@ -87,7 +88,7 @@ impl Server {
             }
             self.live.fetch_add(1, Ordering::Relaxed);
             let (page, counted) = (Arc::clone(page), Live(Arc::clone(&self.live)));
-            thread::spawn(move || {
+            thread::Builder::new().spawn(move || {
                 let _counted = counted;
                 // The client has disconnected or does not read, so there is no one to report an
                 // error to.
@@ -96,7 +97,7 @@ impl Server {
                 } else {
                     refuse(&stream, "503 Service Unavailable", end)
                 };
-            });
+            })?;
         }
     }
 }

@@ -23,7 +23,9 @@
 //!   softirq from one raised by an interrupt, and shows which interrupt. Without that event, a softirq belongs to an
 //!   interrupt that has just ended.
 //! - *A disk signals completion in many ways*: by its own interrupt or the thread of that interrupt, a softirq, a call
-//!   from another processor, or a timer. The disk is the waker of every thread woken before this context ends.
+//!   from another processor, or a timer. The disk is the waker of every thread woken before this context ends. A network
+//!   softirq also delivers packets: there, the disk is the waker only of the thread that submitted the request, and of
+//!   threads in an uninterruptible sleep.
 //! - *A softirq may be preempted* (PREEMPT_RT). It continues when its thread does.
 //! - *A thread in user mode cannot wake a task.* A wakeup on its processor then comes from an interrupt or a fault that
 //!   the events do not show. A thread is known to be in user mode only if all system calls are recorded.

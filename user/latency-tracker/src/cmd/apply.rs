@@ -121,6 +121,8 @@ struct Apply<'a> {
     trackers: Vec<TrackerInfo>,
     groups: Groups,
     wrong: bool,
+    /// The first error in printing. The run continues, so that every line of the files is applied.
+    unsaid: Option<anyhow::Error>,
 }
 
 impl<'a> Apply<'a> {
@@ -132,6 +134,7 @@ impl<'a> Apply<'a> {
             trackers: root.trackers().unwrap_or_default(),
             groups: Groups::find(),
             wrong: false,
+            unsaid: None,
         }
     }
 
@@ -141,7 +144,7 @@ impl<'a> Apply<'a> {
         for entry in &config.entries {
             match self.one(entry) {
                 Ok(Done::Nothing) => same += 1,
-                Ok(done) => out::line(&said(entry, &done))?,
+                Ok(done) => self.say(&said(entry, &done)),
                 Err(error) => self.report(&format!("{}: {error:#}", entry.place()), &error),
             }
         }
@@ -156,24 +159,28 @@ impl<'a> Apply<'a> {
             self.remove(&gone)?;
         }
         if same > 0 {
-            out::line(&format!("{same} unchanged"))?;
+            self.say(&format!("{same} unchanged"));
         }
-        Ok(self.outcome())
+        self.outcome()
     }
 
     /// Removes all instances that earlier runs have started from these paths.
     fn stop(mut self) -> Result<Outcome> {
         let all = self.gone(&Config::default());
         self.remove(&all)?;
-        Ok(self.outcome())
+        self.outcome()
     }
 
-    fn outcome(&self) -> Outcome {
-        if self.wrong {
-            Outcome::Wrong
-        } else {
-            Outcome::Fine
+    fn outcome(self) -> Result<Outcome> {
+        match (self.wrong, self.unsaid) {
+            (true, _) => Ok(Outcome::Wrong),
+            (false, Some(error)) => Err(error),
+            (false, None) => Ok(Outcome::Fine),
         }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.unsaid = self.unsaid.take().or_else(|| out::line(text).err());
     }
 
     fn report(&mut self, text: &str, error: &anyhow::Error) {
@@ -214,8 +221,8 @@ impl<'a> Apply<'a> {
         }
         // The kernel validates the line before anything changes: if it is invalid, the running
         // instance stays.
-        try_out(self.root, &entry.tracker, &settings, &say)?;
-        let done = match self.change(running, entry, before.as_ref(), &settings)? {
+        let tried = try_out(self.root, &entry.tracker, &settings, &say)?;
+        let done = match self.change(running, entry, before.as_ref(), &settings, &tried)? {
             None => Done::Changed,
             Some(obstacle) => {
                 self.root.remove(&entry.name)?;
@@ -257,6 +264,7 @@ impl<'a> Apply<'a> {
         entry: &Entry,
         before: Option<&Entry>,
         settings: &[Setting],
+        tried: &Instance,
     ) -> Result<Option<String>> {
         if running.tracker != entry.tracker {
             return Ok(Some("its tracker changed".into()));
@@ -273,7 +281,7 @@ impl<'a> Apply<'a> {
             None => p.default == value,
         };
         let mut changed = settings.to_vec();
-        changed.extend(self.defaults(before, settings));
+        changed.extend(self.defaults(before, settings, tried));
         // The kernel refuses these parameters with any value, also with the one that the instance has.
         changed.retain(|s| !fixed(s).is_some_and(|p| has(p, &s.value)));
         match create(self.root, &entry.name, &entry.tracker, &changed, &|_| ()) {
@@ -290,8 +298,14 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// Returns the defaults of the parameters that the earlier line set and this one does not.
-    fn defaults(&self, before: Option<&Entry>, settings: &[Setting]) -> Vec<Setting> {
+    /// Returns the defaults of the parameters that the earlier line set and this one does not. A default may depend on
+    /// other parameters, so it is the value in an instance that was created from this line, `tried`.
+    fn defaults(
+        &self,
+        before: Option<&Entry>,
+        settings: &[Setting],
+        tried: &Instance,
+    ) -> Vec<Setting> {
         let Some(before) = before else {
             return Vec::new();
         };
@@ -303,9 +317,13 @@ impl<'a> Apply<'a> {
         let missing = params.filter(|p| {
             given(&p.name, &before.settings) && settings.iter().all(|s| s.key != p.name)
         });
-        let default = |p: &ParamInfo| Setting {
-            key: p.name.clone(),
-            value: p.default.clone(),
+        let default = |p: &ParamInfo| {
+            // `tried` is disabled in any case.
+            let value = tried.params.text(&p.name).filter(|_| p.name != "enabled");
+            Setting {
+                key: p.name.clone(),
+                value: value.map_or_else(|| p.default.clone(), |value| value.into_owned()),
+            }
         };
         missing.map(default).collect()
     }
@@ -337,7 +355,7 @@ impl<'a> Apply<'a> {
                     self.report(&format!("{error:#}"), &error);
                     continue;
                 }
-                out::line(&format!("removed {name}"))?;
+                self.say(&format!("removed {name}"));
             }
             self.books.note(name, None)?;
         }

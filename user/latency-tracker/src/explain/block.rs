@@ -72,7 +72,7 @@ impl Beside for Explainers {
         self.wanted = reader.classes().map(wanted).collect();
     }
 
-    fn see(&mut self, event: &lt_ctf::Event<'_>) {
+    fn see(&mut self, time: u64, event: &lt_ctf::Event<'_>) {
         if self.all.is_empty() {
             return;
         }
@@ -80,13 +80,13 @@ impl Beside for Explainers {
             .wanted
             .get(event.class_index())
             .and_then(Option::as_ref);
-        let plain = plain(event, fields.map_or(&[], Vec::as_slice));
+        let plain = plain(time, event, fields.map_or(&[], Vec::as_slice));
         self.all.iter_mut().for_each(|e| e.feed(&plain));
     }
 }
 
 /// Converts an event, keeping only these fields.
-fn plain(event: &lt_ctf::Event<'_>, fields: &[(FieldIndex, String)]) -> Event {
+fn plain(time: u64, event: &lt_ctf::Event<'_>, fields: &[(FieldIndex, String)]) -> Event {
     let value = |index| {
         let mut value = String::new();
         event.visit(index, &mut |part| {
@@ -100,7 +100,7 @@ fn plain(event: &lt_ctf::Event<'_>, fields: &[(FieldIndex, String)]) -> Event {
         value
     };
     Event {
-        time: event.cycles(),
+        time,
         cpu: event.cpu().unwrap_or(0),
         name: if fields.is_empty() {
             String::new()

@@ -90,7 +90,7 @@ pub(crate) struct RecordArgs {
     /// After an alert, keep recording for this time before taking the snapshot.
     #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "0")]
     pub(crate) post_trigger: Nanos,
-    /// Wait at least this time between two snapshots; alerts in between are counted as skipped.
+    /// Wait at least this time between two snapshots; captures omitted in between are counted as skipped.
     #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "1s")]
     pub(crate) cooldown: Nanos,
     /// Ignore alerts for this time after the start, while the buffers fill.

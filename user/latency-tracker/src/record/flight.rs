@@ -54,7 +54,7 @@ impl Flight {
     pub(crate) fn start(plan: Plan<'_>, output: &Path, left: &mut Note) -> Result<Self> {
         let mut flight = Self {
             session: None,
-            daemon: Daemon::ensure()?,
+            daemon: Daemon::ensure(|pid| left.has_daemon(pid))?,
             name: lttng::session_name(plan.name, std::process::id()),
             buffers: plan.buffers,
             events: plan.events,
@@ -62,7 +62,6 @@ impl Flight {
             served_by: None,
             seen: clock::since_boot(),
         };
-        left.update(|owned| owned.daemon = flight.daemon.started());
         let known = Known::ask()?;
         known.check(plan.asked)?;
         let (events, missing) = known.split(std::mem::take(&mut flight.events));
@@ -143,8 +142,7 @@ impl Flight {
                 if let Some(session) = self.session.take() {
                     session.gone();
                 }
-                self.daemon.revive()?;
-                left.update(|owned| owned.daemon = self.daemon.started());
+                self.daemon.revive(|pid| left.has_daemon(pid))?;
                 self.record(output)?;
                 lost(&what, restarted)
             }

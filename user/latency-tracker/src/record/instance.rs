@@ -94,14 +94,18 @@ impl<'a> Armed<'a> {
         if enable {
             settings.push(enabled(false));
         }
-        lt_common::instance::create(root, args.name(), tracker, &settings, &lt_common::out::note)?;
+        left.requests(
+            args.name(),
+            Instance::request(args.name(), tracker, &settings),
+        );
+        lt_common::instance::create(root, args.name(), tracker, &settings, &note)?;
         let armed = Self {
             root,
             instance: root.instance(args.name())?,
             ours: Cell::new(true),
             enable,
         };
-        armed.note(left);
+        left.has(args.name(), armed.line());
         Ok(armed)
     }
 
@@ -113,14 +117,9 @@ impl<'a> Armed<'a> {
             self.root
                 .create(&name, &self.instance.tracker, &[enabled(true)])?;
             self.instance = self.root.instance(&name)?;
-            self.note(left);
+            left.has(&name, self.line());
         }
         Ok(stream)
-    }
-
-    fn note(&self, left: &mut Note) {
-        let (name, line) = (self.instance.name.clone(), self.line());
-        left.update(|owned| drop(owned.instances.insert(name, line)));
     }
 
     /// The number of the cgroup to which the instance is limited now, if it still exists and is limited to one.
@@ -134,8 +133,7 @@ impl<'a> Armed<'a> {
         let name = &self.instance.name;
         self.root.set(name, CGROUP, &cgroup.to_string())?;
         if self.ours.get() {
-            let line = self.root.instance(name)?.to_string();
-            left.update(|owned| drop(owned.instances.insert(name.clone(), line)));
+            left.has(name, self.root.instance(name)?.to_string());
         }
         Ok(())
     }
@@ -176,7 +174,11 @@ fn enabled(on: bool) -> Setting {
 }
 
 /// The tracker, or the first parameter, in which an existing instance differs from the request.
-fn difference(instance: &Instance, tracker: &str, settings: &[Setting]) -> Option<String> {
+pub(super) fn difference(
+    instance: &Instance,
+    tracker: &str,
+    settings: &[Setting],
+) -> Option<String> {
     if instance.tracker != tracker {
         return Some(format!("tracker {}", instance.tracker));
     }

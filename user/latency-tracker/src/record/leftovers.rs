@@ -11,10 +11,14 @@ use std::path::PathBuf;
 
 use lt_common::lttng;
 use lt_common::out::note;
-use lt_proc::ProcRoot;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use lt_proc::{Instance, ProcRoot, Setting};
 use serde::{Deserialize, Serialize};
+
+use super::instance::difference;
+use crate::why::now;
+
+/// Maximum time between the note of a request for an instance and the creation of the instance, ns.
+const CREATION: u64 = 10_000_000_000;
 
 /// The resources that a run has set up, noted for the next run.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,13 +29,13 @@ pub(crate) struct Owned {
     /// Its LTTng session.
     pub(crate) session: Option<String>,
     /// The instances it created, and the lines that they have in `control`. The line is empty for a name with the PID.
-    pub(crate) instances: BTreeMap<String, String>,
+    instances: BTreeMap<String, String>,
+    /// When it requested an instance that may not exist yet (`CLOCK_MONOTONIC`, ns). Its line is then the request.
+    requested: Option<u64>,
     /// The session daemon it started.
-    pub(crate) daemon: Option<i32>,
+    daemon: Option<i32>,
     /// A directory to remove: a temporary one, or an unfinished trace.
     pub(crate) directory: Option<PathBuf>,
-    /// The stopped process that waits to become a command, and its start time.
-    waiting: Option<(u32, u64)>,
 }
 
 /// The note of this run; removed when dropped.
@@ -54,18 +58,31 @@ impl Note {
         }
     }
 
-    /// Notes which stopped process waits to become a command.
-    pub(crate) fn set_waiting(&mut self, pid: Option<u32>) {
-        let waiting = pid.and_then(|pid| Some((pid, start_time(pid)?)));
-        if waiting != self.owned.waiting {
-            self.update(|owned| owned.waiting = waiting);
-        }
-    }
-
     /// Notes an instance whose name has the PID of this run. Comes before its creation: a run that is killed between the
     /// two leaves no instance without a note.
     pub(crate) fn has_own(&mut self, name: &str) {
         self.update(|owned| drop(owned.instances.insert(name.to_string(), String::new())));
+    }
+
+    /// Notes the request for an instance whose name has no PID. Comes before its creation.
+    pub(crate) fn requests(&mut self, name: &str, request: String) {
+        self.update(|owned| {
+            owned.instances.insert(name.to_string(), request);
+            owned.requested = Some(now());
+        });
+    }
+
+    /// Notes the line that an instance of this run has in `control`.
+    pub(crate) fn has(&mut self, name: &str, line: String) {
+        self.update(|owned| {
+            owned.instances.insert(name.to_string(), line);
+            owned.requested = None;
+        });
+    }
+
+    /// Notes the session daemon that this run has started.
+    pub(crate) fn has_daemon(&mut self, pid: i32) {
+        self.update(|owned| owned.daemon = Some(pid));
     }
 
     /// Changes the note in memory and on disk. A run that is killed meanwhile leaves the note as it was before.
@@ -128,27 +145,40 @@ pub(crate) fn clean_noted(root: &ProcRoot) {
         let started = start_time(pid);
         match owned {
             Some(owned) if started == Some(owned.started) => continue,
-            Some(owned) => tidy(root, pid, &owned),
+            // The next run tries again.
+            Some(owned) if !tidy(root, pid, &owned) => continue,
             // Its run may be writing it.
             None if started.is_some() => continue,
-            None => {}
+            _ => {}
         }
         let _ = fs::remove_file(&path);
     }
 }
 
-fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
+/// Removes the leftovers of process `pid`. Returns false if an instance could not be removed, which is reported.
+fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) -> bool {
+    let mut is_tidy = true;
     for (name, line) in &owned.instances {
         // Another instance may have this name by now, so only an identical instance is removed. The line of an instance
         // of `why` or `run` does not matter, since its name has the PID.
         let by_name = name.starts_with(&format!("why_{pid}_")) || *name == name_of_run(pid);
+        let is_ours = |created: Option<u64>, now: &Instance| match owned.requested.zip(created) {
+            Some((since, created)) => is_requested(now, created, line, since),
+            None => is_same(&now.to_string(), line),
+        };
         let same = root
-            .instance(name)
-            .is_ok_and(|i| by_name || is_same(&i.to_string(), line));
-        if same && root.remove(name).is_ok() {
-            note(&format!(
-                "removed instance {name}, left by a killed run (process {pid})"
-            ));
+            .of_one(name, || root.instance(name))
+            .is_ok_and(|(created, now)| by_name || is_ours(created, &now));
+        if !same {
+            continue;
+        }
+        let what = format!("instance {name}, left by a killed run (process {pid})");
+        match lt_common::instance::remove(root, name) {
+            Ok(()) => note(&format!("removed {what}")),
+            Err(error) => {
+                is_tidy = false;
+                note(&format!("cannot remove {what}: {error:#}"));
+            }
         }
     }
     if let Some(session) = &owned.session
@@ -162,15 +192,7 @@ fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     if let Some(directory) = &owned.directory {
         let _ = fs::remove_dir_all(directory);
     }
-    if let Some((pid, started)) = owned.waiting
-        && start_time(pid) == Some(started)
-        && let Ok(process) = i32::try_from(pid)
-        && kill(Pid::from_raw(process), Signal::SIGKILL).is_ok()
-    {
-        note(&format!(
-            "killed process {pid}, which a killed run had not started yet"
-        ));
-    }
+    is_tidy
 }
 
 /// Whether the line `now` is of the instance that was noted as `noted`. A run may have been killed after it enabled the
@@ -183,6 +205,16 @@ fn is_same(now: &str, noted: &str) -> bool {
     };
     let (now, noted) = (now.split(' '), noted.split(' '));
     now.filter(is_fixed).eq(noted.filter(is_fixed))
+}
+
+/// Whether an instance created at `created` is the one that a run requested at `since` with the line `request`.
+/// An instance of another program was created earlier or later, or has other settings.
+fn is_requested(now: &Instance, created: u64, request: &str, since: u64) -> bool {
+    let mut words = request.split(' ').skip(1);
+    let tracker = words.next().unwrap_or_default();
+    let settings: Vec<Setting> = words.filter_map(|word| word.parse().ok()).collect();
+    (since..since.saturating_add(CREATION)).contains(&created)
+        && difference(now, tracker, &settings).is_none()
 }
 
 fn drop_session(session: &str) {
@@ -203,6 +235,8 @@ fn start_time(pid: u32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -230,14 +264,48 @@ mod tests {
     }
 
     #[test]
+    fn an_instance_is_known_by_its_request_and_its_age() {
+        let request = "a block threshold=10ms enabled=0";
+        let now = |line: &str| Instance::parse(line).unwrap();
+        let ours = now("a block threshold=10000000 dev=all enabled=0");
+        assert!(is_requested(&ours, 100, request, 90));
+        // These are other programs' instances, or changed by one.
+        assert!(!is_requested(&ours, 80, request, 90));
+        assert!(!is_requested(&ours, 90 + CREATION, request, 90));
+        for other in [
+            "a block threshold=10000000 dev=all enabled=1",
+            "a block threshold=20000000 dev=all enabled=0",
+            "a wakeup threshold=10000000 dev=all enabled=0",
+        ] {
+            assert!(!is_requested(&now(other), 100, request, 90), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_instance_that_cannot_be_removed_stays_noted() {
+        let directory = tempfile::tempdir().unwrap();
+        let control = directory.path().join("control");
+        fs::write(&control, "run_7 block threshold=1\n").unwrap();
+        fs::set_permissions(&control, fs::Permissions::from_mode(0o400)).unwrap();
+        let owned = Owned {
+            instances: [("run_7".into(), String::new())].into(),
+            ..Owned::default()
+        };
+        // Modes do not restrict root.
+        let may_write = fs::OpenOptions::new().write(true).open(&control).is_ok();
+        let root = ProcRoot::new(directory.path());
+        assert_eq!(tidy(&root, 7, &owned), may_write);
+    }
+
+    #[test]
     fn notes_are_read_back() {
         let owned = Owned {
             started: 7,
             session: Some("s".into()),
             instances: [("a".into(), "a block".into())].into(),
+            requested: Some(5),
             daemon: None,
             directory: Some("/tmp/x".into()),
-            waiting: Some((8, 9)),
         };
         let text = serde_json::to_string(&owned).unwrap();
         assert_eq!(serde_json::from_str::<Owned>(&text).unwrap(), owned);

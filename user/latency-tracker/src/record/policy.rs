@@ -52,7 +52,7 @@ pub(crate) struct History {
     last: Option<Duration>,
     /// Captures of this run.
     pub(crate) taken: usize,
-    /// Wake-ups without a capture: skipped by the policy, or for lack of room.
+    /// Captures skipped by the policy, or for lack of room: at most one for each wakeup.
     pub(crate) skipped: usize,
     /// Wake-ups for which no trace was saved.
     pub(crate) failed: usize,

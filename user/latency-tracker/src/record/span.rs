@@ -54,8 +54,7 @@ pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     // The values from here on are dropped in reverse order, which is the order of the cleanup.
     let mut left = Note::new();
     left.update(|owned| owned.directory = Some(partial.path.clone()));
-    let daemon = Daemon::ensure()?;
-    left.update(|owned| owned.daemon = daemon.started());
+    let _daemon = Daemon::ensure(|pid| left.has_daemon(pid))?;
     let (events, calls) = wanted(args)?;
     let mut often = events.clone();
     often.retain(|event| !event.starts_with(ONCE));

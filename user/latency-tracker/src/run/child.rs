@@ -10,7 +10,7 @@
 //!
 //! An instance with `tree=1` does not count the stop of the process that it is started for, and a stopped process
 //! neither runs nor wakes. So the first thing that counts is the wakeup by SIGCONT; after at most a few system calls, the
-//! process executes the command.
+//! process executes the command. Until then, it does not outlive its parent.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -27,11 +27,12 @@ use lt_common::exec::find;
 use lt_common::out::note;
 use lt_common::wait::Lines;
 use nix::errno::Errno;
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
-use nix::unistd::{AccessFlags, Pid, access, getpgrp, tcgetpgrp};
+use nix::unistd::{AccessFlags, Pid, access, getpgrp, getppid, tcgetpgrp};
 
-/// First argument of the child, before the command.
+/// First argument of the child, before the PID of its parent and the command.
 const CHILD: &str = "__run";
 
 /// Exit status of a shell for a command that it cannot run.
@@ -43,12 +44,14 @@ pub(crate) fn is_child() -> Option<ExitCode> {
     if args.next().as_deref() != Some(OsStr::new(CHILD)) {
         return None;
     }
-    let (Some(file), Some(name)) = (args.next(), args.next()) else {
+    let (Some(parent), Some(file), Some(name)) = (args.next(), args.next(), args.next()) else {
         return Some(ExitCode::from(1));
     };
     let mut command = Command::new(file);
     command.arg0(&name).args(args);
-    if raise(Signal::SIGSTOP).is_err() {
+    // The parent may have ended before this call, which then has no effect.
+    let is_bound = set_pdeathsig(Signal::SIGKILL).is_ok() && parent == *getppid().to_string();
+    if !is_bound || raise(Signal::SIGSTOP).is_err() || set_pdeathsig(None::<Signal>).is_err() {
         return Some(ExitCode::from(1));
     }
     let error = command.exec();
@@ -82,7 +85,8 @@ impl Program {
     /// Creates the process, which waits for [`Waiting::start`].
     pub(crate) fn wait_to_start(&self) -> Result<Waiting> {
         let mut command = Command::new("/proc/self/exe");
-        command.arg(CHILD).arg(&self.file).args(&self.words);
+        command.arg(CHILD).arg(std::process::id().to_string());
+        command.arg(&self.file).args(&self.words);
         let child = command.spawn().context("cannot create a process")?;
         let mut waiting = Waiting(Some(child));
         match waitpid(waiting.pid()?, Some(WaitPidFlag::WUNTRACED)) {

@@ -186,7 +186,7 @@ pub(crate) fn scan(
             while let Some((from, cpu, until)) = dark.next_if(is_before) {
                 steps.lost(from, cpu, until);
             }
-            steps.see(event);
+            steps.see(time, event);
         }
         Got::Lost { time, cpu, until } => steps.lost(time, cpu, until),
     });
@@ -332,12 +332,12 @@ impl Source {
                 }
             };
             told.events += 1;
-            if let Some(beside) = &mut beside {
-                beside.see(event);
-            }
             let of = event.trace();
             let frequency = frequencies.get(of).copied().unwrap_or(SECOND);
             let time = nanoseconds(event.cycles(), frequency);
+            if let Some(beside) = &mut beside {
+                beside.see(time, event);
+            }
             let cpu = event.cpu().unwrap_or(0);
             let file = files.get(event.class_index()).and_then(Option::as_ref);
             let file = file.and_then(|decoder| decoder.event(event));
@@ -650,7 +650,7 @@ pub(super) mod tests {
             fs::write(self.0, self.1).unwrap();
         }
 
-        fn see(&mut self, _: &lt_ctf::Event<'_>) {}
+        fn see(&mut self, _: u64, _: &lt_ctf::Event<'_>) {}
     }
 
     #[test]

@@ -10,7 +10,7 @@ use lt_model::{Disk, Release, What};
 use super::beside::Beside;
 use super::files::{self, returns};
 use super::kinds::{self, Kind, Named};
-use super::several::{self, NEW, SECOND, nanoseconds};
+use super::several::{self, NEW};
 
 /// How to decode events of one class.
 struct Decoder {
@@ -241,7 +241,6 @@ pub(crate) struct Steps<'a> {
     decoders: Vec<Option<Decoder>>,
     files: Vec<Option<files::Decoder>>,
     releases: Vec<Release>,
-    frequencies: Vec<u64>,
 }
 
 impl<'a> Steps<'a> {
@@ -251,7 +250,6 @@ impl<'a> Steps<'a> {
             decoders: Vec::new(),
             files: Vec::new(),
             releases: Vec::new(),
-            frequencies: Vec::new(),
         }
     }
 
@@ -351,10 +349,9 @@ impl Beside for Steps<'_> {
             self.files = files::decoders(reader);
         }
         self.releases = several::releases(reader);
-        self.frequencies = several::frequencies(reader);
     }
 
-    fn see(&mut self, event: &lt_ctf::Event<'_>) {
+    fn see(&mut self, time: u64, event: &lt_ctf::Event<'_>) {
         let class = event.class_index();
         let decoder = self.decoders.get(class).and_then(Option::as_ref);
         if let Some(Form::Disk(named)) = decoder.map(|decoder| &decoder.form) {
@@ -363,9 +360,7 @@ impl Beside for Steps<'_> {
             }
             return;
         }
-        let of = event.trace();
-        let release = self.releases.get(of).copied().unwrap_or(NEW);
-        let frequency = self.frequencies.get(of).copied().unwrap_or(SECOND);
+        let release = self.releases.get(event.trace()).copied().unwrap_or(NEW);
         let file = self.files.get(class).and_then(Option::as_ref);
         let file = file.and_then(|decoder| decoder.event(event));
         let step = decoder.and_then(|decoder| decoder.step(event, release));
@@ -375,7 +370,7 @@ impl Beside for Steps<'_> {
         let number = |field| i32::try_from(event.signed(field)?).ok();
         let process = decoder.and_then(|decoder| decoder.process);
         self.sink.see(&Seen {
-            time: nanoseconds(event.cycles(), frequency),
+            time,
             cpu: event.cpu().unwrap_or(0),
             tid: decoder.and_then(|decoder| decoder.tid).and_then(number),
             process: process.and_then(|(tid, process)| number(tid).zip(number(process))),

@@ -38,7 +38,10 @@ pub(super) fn warnings(settings: &[Setting], info: &TrackerInfo, sys: &Path) -> 
 }
 
 fn no_such_device(name: &str, sys: &Path) -> Option<String> {
-    let names = names(&sys.join("class/net"));
+    let devices = sys.join("class/net");
+    let mut names = names(&devices);
+    // `bonding_masters` is a file.
+    names.retain(|name| devices.join(name).is_dir());
     if names.is_empty() || names.iter().any(|n| n == name) {
         return None;
     }
@@ -161,6 +164,7 @@ mod tests {
                 "block/dm-0/slaves/sda",
             ],
         );
+        fs::write(sys.join("class/net/bonding_masters"), "").unwrap();
         let net = info("net: packets\n  dev=all net-device|all: which\n");
         let block =
             info("block: requests\n  dev=all disk|all: which\n  comm=all command|all: whose\n");

@@ -203,20 +203,29 @@ impl Cpu {
 
     /// The disk whose request is being completed, the request, and whether the completion may still wake a thread at
     /// `time`. Outside of recorded interrupts, a completion is taken to last at most [`TAIL`], or [`SLOW_TAIL`] if it
-    /// wakes the thread that submitted the request. `wakee` is a thread in an uninterruptible sleep, and the start of
-    /// that sleep: a thread in any other sleep need not wait for its request.
+    /// wakes the thread that submitted the request. `asleep` is the start of the uninterruptible sleep of `wakee`: a
+    /// thread in any other sleep need not wait for its request.
     pub(super) fn disk(
         &self,
         time: u64,
-        wakee: Option<(ThreadId, u64)>,
+        wakee: Option<ThreadId>,
+        asleep: Option<u64>,
     ) -> Option<(Disk, Option<Request>, bool)> {
         let (disk, depth, request, done) = self.completed?;
-        let is_own = wakee.is_some_and(|(thread, since)| {
-            since <= done && request.is_some_and(|request| request.of == Some(thread))
-        });
-        let most = if is_own { SLOW_TAIL } else { TAIL };
+        let is_own = wakee.is_some() && request.is_some_and(|request| request.of == wakee);
+        let waits = asleep.is_some_and(|since| since <= done);
+        let most = if is_own && waits { SLOW_TAIL } else { TAIL };
         let goes_on = depth > 0 || time.saturating_sub(done) <= most;
-        (depth == self.contexts.len()).then_some((disk, request, goes_on))
+        let is_network = matches!(
+            self.contexts.last(),
+            Some(Context::Softirq {
+                vector: Vector::NET_TX | Vector::NET_RX,
+                ..
+            })
+        );
+        // After the request of a disk on the network, the softirq may deliver packets to other threads.
+        let is_for = is_own || waits || !is_network;
+        (depth == self.contexts.len() && is_for).then_some((disk, request, goes_on))
     }
 
     /// Records that the thread itself continues: softirqs of an interrupt, and the completion of a request, have ended.

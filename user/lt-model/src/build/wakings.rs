@@ -54,10 +54,17 @@ impl Builder {
         is_left_to(whom, tail).then_some(tail)
     }
 
-    /// The current waker, on `cpu`, of a thread named `whom`; `None` if no event of this CPU has been fed.
-    pub(crate) fn current_waker(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Option<Waker> {
+    /// The current waker, on `cpu`, of thread `tid`, named `whom`; `None` if no event of this CPU has been fed.
+    pub(crate) fn current_waker(
+        &mut self,
+        time: u64,
+        cpu: u32,
+        tid: i32,
+        whom: &[u8],
+    ) -> Option<Waker> {
         self.cpus.get(cpu)?;
-        Some(self.found(time, cpu, whom, None).waker)
+        let thread = self.tasks.find(tid);
+        Some(self.found(time, cpu, whom, thread).waker)
     }
 
     /// The number of a thread.
@@ -73,14 +80,11 @@ impl Builder {
 
     /// Finds the current waker, on `cpu`, of a thread named `whom`, which is `thread` unless it is new or not known.
     fn found(&mut self, time: u64, cpu: u32, whom: &[u8], thread: Option<ThreadId>) -> Found {
-        let wakee = thread.and_then(|thread| {
-            let since = self.tasks.of(thread).uninterruptible_since()?;
-            Some((thread, since))
-        });
+        let asleep = thread.and_then(|thread| self.tasks.of(thread).uninterruptible_since());
         let tail = self.tail(time, cpu, whom);
         let unseen = self.unseen_softirq(time, cpu);
         let at = self.cpus.at(cpu);
-        let disk = at.disk(time, wakee);
+        let disk = at.disk(time, thread, asleep);
         let mut waker = Waker {
             time,
             cpu,

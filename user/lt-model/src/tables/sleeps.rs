@@ -165,9 +165,14 @@ impl Sleeps {
         });
     }
 
-    /// What wakes a thread with this name now.
-    fn woken_by(&mut self, ground: &mut Ground, seen: &Seen<'_>, name: &[u8]) -> WokenBy {
-        let Some(waker) = self.model.current_waker(seen.time, seen.cpu, name) else {
+    /// What wakes this thread, of this name, now.
+    fn woken_by(
+        &mut self,
+        ground: &mut Ground,
+        seen: &Seen<'_>,
+        (tid, name): (i32, &[u8]),
+    ) -> WokenBy {
+        let Some(waker) = self.model.current_waker(seen.time, seen.cpu, tid, name) else {
             return WokenBy::Unrecorded;
         };
         if let Some(tid) = waker.by().and_then(|thread| self.model.tid(thread)) {
@@ -212,7 +217,7 @@ impl Sleeps {
                 },
                 since,
             }) => {
-                let woken_by = self.woken_by(ground, seen, name);
+                let woken_by = self.woken_by(ground, seen, (tid, name));
                 let times = (since.time, seen.time);
                 let object = Some(Object::Sleep(sleep, woken_by));
                 let mut case = ground.case(times, seen.cpu, Some(tid), object);

@@ -109,6 +109,27 @@ fn a_bio_of_a_partition_or_a_stacked_device_is_followed_to_the_disk() {
 }
 
 #[test]
+fn a_bio_of_another_disk_is_not_issued_to_this_one() {
+    let bio_of = |disk| {
+        [
+            request(5, Stage::Queued, disk, 64),
+            request(6, Stage::Allocated, disk, 64),
+            request(30, Stage::Issued, DISK, 64),
+        ]
+    };
+    for partition in [PARTITION, Disk(DISK.0 + 1)] {
+        assert_eq!(parts(&bio_of(partition)), "Queued 30, disk 100");
+    }
+    for other in [MAPPED, Disk(DISK.0 + 16)] {
+        assert_eq!(parts(&bio_of(other)), "Unrecorded 30, disk 100");
+    }
+    // This device may be a partition by its number, but was issued a request itself.
+    let issued = [request(4, Stage::Issued, PARTITION, 8)];
+    let after = [&issued[..], &bio_of(PARTITION)].concat();
+    assert_eq!(parts(&after), "Unrecorded 30, disk 100");
+}
+
+#[test]
 fn where_a_request_was_is_not_known_without_its_events() {
     assert_eq!(parts(&[]), "completion 100");
     let issued = [request(97, Stage::Issued, DISK, 64)];
