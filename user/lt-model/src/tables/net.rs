@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Packets: in the backlog of a CPU, from reception to their reader, as the tracker `net` measures them, and on their
+//! way to a driver (`transmit.rs`).
+//!
+//! ```text
+//! netif_rx               netif_receive_skb                      skb_copy_datagram_iovec, consume_skb,
+//!    |------ backlog ------->|------ protocols, socket ------>| kfree_skb, or a function that frees it
+//! ```
+//!
+//! A packet is identified by the address of its `sk_buff`, which another packet may get as soon as this one is freed.
+//! So an end belongs to a start only if no free in between can be missing:
+//!
+//! - A packet leaves a backlog when it is received, or dropped by `kfree_skb`. The device that receives it, and its
+//!   length, must be those of the start.
+//! - Acknowledgements, data that TCP has read or merged, and datagrams are freed by functions without a tracepoint, and
+//!   `skb_copy_datagram_iovec` also reports packets of Unix sockets. So received packets are followed only if the calls
+//!   of these functions are recorded ([`PacketEvents::frees`]).
+//!
+//! An end without a start is not counted: most packets are received without a backlog, and most frees are of packets
+//! that were sent.
+
+use std::collections::HashMap;
+
+use super::Machine;
+use super::ground::{Ground, Mark};
+use super::group::{By, Extra, Kind, Object};
+use super::step::{Packet, PacketEnd, PacketStage, Seen, Step};
+use super::table::{Range, Table, Why};
+use super::transmit::Transmit;
+use crate::event::What;
+use crate::names::Name;
+
+/// The recorded events that show the ends of packets, and their threads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PacketEvents {
+    /// `net_dev_start_xmit`.
+    pub starts: bool,
+    /// Every end of a received packet, with the calls of the functions that free a packet without a tracepoint.
+    pub frees: bool,
+    /// Starts and ends of softirqs. Without them, no thread is known to have sent or read a packet: a softirq may have
+    /// interrupted it.
+    pub softirqs: bool,
+}
+
+/// A packet in a backlog.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    since: Mark,
+    device: Name,
+    len: u64,
+    /// The thread that sent it, if known.
+    tid: Option<i32>,
+}
+
+/// A packet that was received.
+#[derive(Debug, Clone, Copy)]
+struct Received {
+    since: Mark,
+    device: Name,
+}
+
+#[derive(Debug)]
+pub(super) struct Packets {
+    backlog: Table,
+    receive: Table,
+    transmit: Transmit,
+    events: PacketEvents,
+    /// By the address of the packet.
+    waiting: HashMap<u64, Waiting>,
+    received: HashMap<u64, Received>,
+    /// Whether a CPU runs a softirq, if known.
+    in_softirq: HashMap<u32, bool>,
+}
+
+impl Packets {
+    pub(super) fn new(range: Range, by: Option<By>, events: PacketEvents) -> Self {
+        let by = by.unwrap_or(By::Device);
+        Self {
+            backlog: Table::new(Kind::Backlog, range, by),
+            receive: Table::new(Kind::Receive, range, by),
+            transmit: Transmit::new(Table::new(Kind::Transmit, range, by), events.starts),
+            events,
+            waiting: HashMap::new(),
+            received: HashMap::new(),
+            in_softirq: HashMap::new(),
+        }
+    }
+
+    /// The current thread, unless a softirq may have interrupted it.
+    fn who(&self, ground: &Ground, seen: &Seen<'_>) -> Option<i32> {
+        let is_certain = self.in_softirq.get(&seen.cpu) == Some(&false);
+        ground.who(seen).filter(|_| is_certain)
+    }
+
+    /// Notes whether the CPU runs a softirq, if their starts and ends are recorded.
+    fn note(&mut self, cpu: u32, in_softirq: bool) {
+        if self.events.softirqs {
+            self.in_softirq.insert(cpu, in_softirq);
+        }
+    }
+
+    /// A softirq starts or ends, so the thread that it may have interrupted is not in a driver.
+    fn softirq(&mut self, ground: &Ground, seen: &Seen<'_>, starts: bool) {
+        self.note(seen.cpu, starts);
+        self.transmit.outside(ground, seen, None);
+    }
+
+    fn wait(&mut self, ground: &mut Ground, seen: &Seen<'_>, packet: &Packet<'_>) {
+        let waiting = Waiting {
+            since: ground.mark(seen.time),
+            device: ground.names.number(packet.device),
+            len: packet.len,
+            tid: self.who(ground, seen),
+        };
+        if let Some(earlier) = self.waiting.insert(packet.skb, waiting) {
+            // The end of the earlier packet at this address is missing.
+            self.give_up(ground, seen.time, &earlier);
+        }
+    }
+
+    /// Counts a packet in a backlog whose end is missing.
+    fn give_up(&mut self, ground: &mut Ground, time: u64, waiting: &Waiting) {
+        let who = waiting.tid.map(|tid| ground.named(tid));
+        let why = ground.why_gone(waiting.since);
+        self.backlog.miss(time, who, why);
+    }
+
+    fn receive(&mut self, ground: &mut Ground, seen: &Seen<'_>, packet: &Packet<'_>) {
+        let device = ground.names.number(packet.device);
+        if let Some(waiting) = self.waiting.remove(&packet.skb) {
+            let object = Some(Object::Packet(waiting.device, None));
+            let times = (waiting.since.time, seen.time);
+            let case = ground.case(times, seen.cpu, waiting.tid, object);
+            // Another packet, or the device was renamed.
+            let is_other = (waiting.device, waiting.len) != (device, packet.len);
+            if is_other || ground.spans(waiting.since) {
+                let why = ground.why_gone(waiting.since);
+                self.backlog.miss_case(&case, why);
+            } else {
+                self.backlog.measure(&case);
+            }
+        }
+        if !self.events.frees {
+            return;
+        }
+        let since = ground.mark(seen.time);
+        let received = Received { since, device };
+        if let Some(earlier) = self.received.insert(packet.skb, received) {
+            if ground.spans(earlier.since) {
+                self.receive.miss(seen.time, None, ground.why());
+            } else {
+                // Any free would have been seen: the packet was passed on to this device.
+                let object = Some(Object::Packet(earlier.device, None));
+                let case = ground.case((seen.time, seen.time), seen.cpu, None, object);
+                self.receive.note(&case, Extra::Replaced);
+            }
+        }
+    }
+
+    /// Ends a received packet, if it is known.
+    fn end(&mut self, ground: &mut Ground, seen: &Seen<'_>, skb: u64, end: PacketEnd) {
+        let Some(received) = self.received.remove(&skb) else {
+            return;
+        };
+        let who = self.who(ground, seen);
+        let object = Some(Object::Packet(received.device, Some(end)));
+        let times = (received.since.time, seen.time);
+        let case = ground.case(times, seen.cpu, who, object);
+        match ground.spans(received.since) {
+            true => self.receive.miss_case(&case, ground.why()),
+            false => self.receive.measure(&case),
+        }
+    }
+
+    /// Forgets a received packet that became a part of another one, with which its data will be read.
+    fn merge(&mut self, ground: &mut Ground, seen: &Seen<'_>, skb: u64) {
+        let Some(received) = self.received.remove(&skb) else {
+            return;
+        };
+        if ground.spans(received.since) {
+            return self.receive.miss(seen.time, None, ground.why());
+        }
+        let object = Some(Object::Packet(received.device, None));
+        let case = ground.case((seen.time, seen.time), seen.cpu, None, object);
+        self.receive.note(&case, Extra::Merges);
+    }
+
+    /// Forgets a packet in a backlog, or on its way to the driver, because it is freed.
+    fn free(&mut self, ground: &mut Ground, seen: &Seen<'_>, skb: u64, is_dropped: bool) {
+        self.transmit.free(ground, seen, skb, is_dropped);
+        let Some(waiting) = self.waiting.remove(&skb) else {
+            return;
+        };
+        if !is_dropped || ground.spans(waiting.since) {
+            // A packet that is still in a backlog can only be dropped, so this is another packet.
+            return self.give_up(ground, seen.time, &waiting);
+        }
+        let object = Some(Object::Packet(waiting.device, None));
+        let case = ground.case((seen.time, seen.time), seen.cpu, waiting.tid, object);
+        self.backlog.note(&case, Extra::Dropped);
+    }
+
+    fn step(&mut self, ground: &mut Ground, seen: &Seen<'_>, packet: &Packet<'_>) {
+        let skb = packet.skb;
+        match packet.stage {
+            PacketStage::Backlog => self.wait(ground, seen, packet),
+            PacketStage::Received => self.receive(ground, seen, packet),
+            PacketStage::Copied => self.end(ground, seen, skb, PacketEnd::Copied),
+            PacketStage::Consumed | PacketStage::Freed => {
+                self.end(ground, seen, skb, PacketEnd::Consumed);
+                self.free(ground, seen, skb, false);
+            }
+            PacketStage::Dropped => {
+                self.end(ground, seen, skb, PacketEnd::Dropped);
+                self.free(ground, seen, skb, true);
+            }
+            PacketStage::Merged => {
+                self.merge(ground, seen, skb);
+                self.free(ground, seen, skb, false);
+            }
+            PacketStage::Queued => {
+                let tid = self.who(ground, seen);
+                self.transmit.queue(ground, seen, packet, tid);
+            }
+            PacketStage::Started => self.transmit.start(ground, seen, packet),
+            PacketStage::Sent => self.transmit.end(ground, seen, packet),
+        }
+    }
+}
+
+impl Machine for Packets {
+    fn see(&mut self, ground: &mut Ground, seen: &Seen<'_>) {
+        match seen.step {
+            Step::Packet(packet) => self.step(ground, seen, &packet),
+            Step::Known(What::Softirq { .. }) => self.softirq(ground, seen, true),
+            Step::Known(What::SoftirqEnd { .. }) => self.softirq(ground, seen, false),
+            // A softirq that is preempted, as on PREEMPT_RT, is work of its thread.
+            Step::Known(What::Switch { .. }) => self.note(seen.cpu, false),
+            _ => {}
+        }
+    }
+
+    fn lost(&mut self, _ground: &mut Ground, _time: u64, cpu: u32, _why: Why) {
+        self.in_softirq.remove(&cpu);
+    }
+
+    fn finish(&mut self, ground: &mut Ground, _time: u64) {
+        for waiting in self.waiting.values() {
+            let (since, who) = (waiting.since, waiting.tid.map(|tid| (tid, None)));
+            self.backlog
+                .miss_open(since.time, who, ground.why_since(since));
+        }
+        for Received { since, .. } in self.received.values() {
+            self.receive
+                .miss_open(since.time, None, ground.why_since(*since));
+        }
+        self.transmit.finish(ground);
+        if ground.absent.is_some() {
+            self.growing().into_iter().for_each(Table::give_up);
+        }
+    }
+
+    fn growing(&mut self) -> Vec<&mut Table> {
+        vec![
+            &mut self.backlog,
+            &mut self.receive,
+            &mut self.transmit.table,
+        ]
+    }
+
+    fn tables(self: Box<Self>) -> Vec<Table> {
+        vec![self.backlog, self.receive, self.transmit.table]
+    }
+}
