@@ -149,6 +149,9 @@ impl Transmit {
 
     /// A packet is passed to the driver.
     pub(super) fn start(&mut self, ground: &mut Ground, seen: &Seen<'_>, packet: &Packet<'_>) {
+        if !self.starts {
+            return;
+        }
         let device = ground.names.number(packet.device);
         let place = Self::place(ground, seen);
         let key = (place, packet.skb, device);
