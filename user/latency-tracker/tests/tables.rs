@@ -357,7 +357,7 @@ fn few_rows_are_shown_and_all_are_written() {
     assert_eq!(
         names,
         "table,from,by,group,count,sum,min,p50,p90,p99,max,exact,errors,migrations,parts,\
-         requeues,merges,share,unknown"
+         requeues,merges,share,unknown,consumed,dropped,replaced"
     );
     let columns = names.split(',').count();
     assert!(
