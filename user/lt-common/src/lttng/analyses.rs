@@ -37,16 +37,17 @@ const OF_RECLAIM: [&str; 4] = [
     "mm_vmscan_kswapd_*",
     "sched_process_fork",
 ];
-/// Steps of packets, softirqs, which may interrupt the thread that seems to send a packet, and the processes of new
-/// threads. LTTng cannot record which packets some functions free.
-const OF_PACKETS: [&str; 8] = [
+/// Steps of packets, softirqs, in which packets belong to no thread, and the processes of new threads. LTTng cannot
+/// record which packets the functions without a tracepoint free.
+const OF_PACKETS: [&str; 9] = [
     "net_if_rx",
     "net_if_receive_skb",
     "net_dev_queue",
     "net_dev_xmit",
     "skb_kfree",
     "skb_consume",
-    "irq_softirq_*",
+    "irq_softirq_entry",
+    "irq_softirq_exit",
     "sched_process_fork",
 ];
 /// System calls that wait for a user-space lock.
