@@ -355,18 +355,20 @@ impl Subject {
                 let tables = [
                     (
                         OF_BACKLOG,
-                        "not all of net_if_rx, net_if_receive_skb and skb_kfree: how long packets were in a backlog is \
-                         not known; record with -e net_if_rx -e net_if_receive_skb -e skb_kfree",
+                        "net_if_rx, net_if_receive_skb and skb_kfree are not all in this trace: how long packets were in \
+                         a backlog is not recorded; record with -e net_if_rx -e net_if_receive_skb -e skb_kfree",
                     ),
                     (
                         OF_RECEIVED,
-                        "not all calls that free packets, which LTTng cannot record: how long received packets took to \
-                         reach their reader is not known; record with perf, as latency-tracker analyze net --help shows",
+                        "the events that end received packets are not all in this trace, and LTTng does not have all: how \
+                         long packets took to reach their reader is not recorded; record with perf, as latency-tracker \
+                         analyze net --help shows",
                     ),
                     (
                         OF_SENT,
-                        "not all of net_dev_queue, net_dev_xmit, skb_consume and skb_kfree: how long packets took to be \
-                         sent is not known; record with -e net_dev_queue -e net_dev_xmit -e 'skb_*'",
+                        "net_dev_queue, net_dev_xmit, skb_consume and skb_kfree are not all in this trace: how long \
+                         packets took to be sent is not recorded; record with -e net_dev_queue -e net_dev_xmit -e \
+                         skb_consume -e skb_kfree",
                     ),
                 ];
                 let lacks = tables
@@ -383,8 +385,8 @@ impl Subject {
                 let softirqs = has(SOFTIRQ) && has(SOFTIRQ_END);
                 if !softirqs {
                     hints.push(
-                        "no events irq_softirq_entry and irq_softirq_exit: which thread sent or read a packet is not \
-                         known; record with -e 'irq_softirq_*'",
+                        "no events irq_softirq_entry and irq_softirq_exit: the threads that sent and read packets are not \
+                         recorded; record with -e 'irq_softirq_*'",
                     );
                 }
                 Analysis::Net(PacketEvents {
@@ -523,7 +525,7 @@ mod tests {
         );
         let has = |need: Need| need == SWITCH || OF_BACKLOG.contains(&need);
         let (_, hints) = Subject::Net.analysis(&has).unwrap();
-        let of = ["reach their reader", "to be sent", "-e 'irq_softirq_*'"];
+        let of = ["reach their reader", "to be sent", "'irq_softirq_*'"];
         assert!(
             hints.len() == 3 && hints.iter().zip(of).all(is_of),
             "{hints:?}"

@@ -410,7 +410,7 @@ impl<'a> Report<'a> {
             ),
             Kind::Backlog | Kind::Receive | Kind::Transmit => (
                 OUTSIDE,
-                "another packet got their address, and whether they had ended before is not recorded",
+                "another packet got their address before their end was seen, or may have had it at that end",
             ),
             _ => (
                 OUTSIDE,
