@@ -433,6 +433,7 @@ fn packets_are_those_of_the_json() {
     let receive = &by_end["tables"][1];
     assert_eq!(receive["by"], "end");
     assert_eq!(receive["all"]["merges"], 1);
+    assert_eq!(receive["all"]["replaced"], 1);
     let rows = list(&receive["rows"]).iter();
     let found = rows.map(|row| vec![row["ended"].clone(), row["count"].clone()]);
     let expected = [(Some("copied"), 1), (Some("consumed"), 1), (None, 0)];

@@ -131,6 +131,7 @@ fn packet(class: &Class) -> Option<(PacketStage, FieldIndex)> {
     let stage = match name_of(class) {
         "net_if_rx" | "netif_rx" => PacketStage::Backlog,
         "net_if_receive_skb" | "netif_receive_skb" => PacketStage::Received,
+        "net_napi_gro_receive_entry" | "napi_gro_receive_entry" => PacketStage::Gro,
         "skb_copy_datagram_iovec" => PacketStage::Copied,
         "skb_consume" | "consume_skb" => PacketStage::Consumed,
         "skb_kfree" | "kfree_skb" => PacketStage::Dropped,

@@ -66,6 +66,7 @@ event { name = "skb_copy_datagram_iovec"; id = 24; stream_id = 0; fields := stru
 event { name = "probe:__kfree_skb"; id = 25; stream_id = 0; fields := struct { u64 skbaddr; }; };
 event { name = "probe:skb_attempt_defer_free"; id = 26; stream_id = 0; fields := struct { u64 skbaddr; }; };
 event { name = "probe:kfree_skb_partial"; id = 27; stream_id = 0; fields := struct { u64 skbaddr; }; };
+event { name = "net:napi_gro_receive_entry"; id = 28; stream_id = 0; fields := struct { string name; u64 skbaddr; }; };
 "#;
 
 const DISK: u32 = 253 << 20;
@@ -246,7 +247,7 @@ pub(crate) fn reclaims(directory: &Path) {
 }
 
 /// Writes a trace in which three packets are sent and received by `lo`: a thread reads one, and two are freed, one of
-/// them after it has been merged into its predecessor.
+/// them after it has been merged into its predecessor. A fourth one is received, passed to GRO, and freed there.
 pub(crate) fn packets(directory: &Path) {
     let mut events = Events::new();
     events.switch(IDLE, SERVER);
@@ -262,6 +263,9 @@ pub(crate) fn packets(directory: &Path) {
     for (id, skb) in [(26, 0xa0), (25, 0xb0), (25, 0xc0)] {
         events.event(id, &[Long(skb)]);
     }
+    events.event(18, &[Long(0xd0), Short(86), Text("lo")]);
+    events.event(28, &[Text("lo"), Long(0xd0)]);
+    events.event(25, &[Long(0xd0)]);
     events.switch(SERVER, IDLE);
     events.write(directory);
 }

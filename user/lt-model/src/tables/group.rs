@@ -232,10 +232,10 @@ pub enum Extra {
     Merges,
     /// Sleeps whose waker is not recorded.
     Unknown,
-    /// Packets to send that were freed before the driver took them: after they were cut into segments.
+    /// Packets to send that were freed before their `net_dev_xmit`, most of them since they were cut into segments.
     Consumed,
     /// Packets that were dropped in a backlog, or before the driver took them.
     Dropped,
-    /// Received packets that were passed on to another device, where they were received again.
+    /// Received packets that were passed on to another device, to be received again or merged by GRO.
     Replaced,
 }

@@ -16,6 +16,9 @@
 //! - Acknowledgements, data that TCP has read or merged, and datagrams are freed by functions without a tracepoint, and
 //!   `skb_copy_datagram_iovec` also reports packets of Unix sockets. So received packets are followed only if the calls
 //!   of these functions are recorded ([`PacketEvents::frees`]).
+//! - GRO frees the packets that it merges, by yet other functions. Usually, they have not been received yet. A tunnel or
+//!   a veth pair passes packets to GRO that another device has received; such a packet is forgotten at
+//!   `napi_gro_receive_entry`, and received again unless it is merged.
 //!
 //! An end without a start is not counted: most packets are received without a backlog, and most frees are of packets
 //! that were sent.
@@ -36,7 +39,8 @@ use crate::names::Name;
 pub struct PacketEvents {
     /// `net_dev_start_xmit`.
     pub starts: bool,
-    /// Every end of a received packet, with the calls of the functions that free a packet without a tracepoint.
+    /// Every end of a received packet, with the calls of the functions that free a packet without a tracepoint, and with
+    /// `napi_gro_receive_entry`.
     pub frees: bool,
     /// Starts and ends of softirqs. Without them, no thread is known to have sent or read a packet: a softirq may have
     /// interrupted it.
@@ -144,18 +148,10 @@ impl Packets {
         if !self.events.frees {
             return;
         }
+        // Any free would have been seen: an earlier packet at this address was passed on to this device.
+        self.forget(ground, seen, packet.skb, Extra::Replaced);
         let since = ground.mark(seen.time);
-        let received = Received { since, device };
-        if let Some(earlier) = self.received.insert(packet.skb, received) {
-            if ground.spans(earlier.since) {
-                self.receive.miss(seen.time, None, ground.why());
-            } else {
-                // Any free would have been seen: the packet was passed on to this device.
-                let object = Some(Object::Packet(earlier.device, None));
-                let case = ground.case((seen.time, seen.time), seen.cpu, None, object);
-                self.receive.note(&case, Extra::Replaced);
-            }
-        }
+        self.received.insert(packet.skb, Received { since, device });
     }
 
     /// Ends a received packet, if it is known.
@@ -173,8 +169,9 @@ impl Packets {
         }
     }
 
-    /// Forgets a received packet that became a part of another one, with which its data will be read.
-    fn merge(&mut self, ground: &mut Ground, seen: &Seen<'_>, skb: u64) {
+    /// Forgets a received packet that was passed on to another device, or became a part of another packet, with which
+    /// its data will be read.
+    fn forget(&mut self, ground: &mut Ground, seen: &Seen<'_>, skb: u64, which: Extra) {
         let Some(received) = self.received.remove(&skb) else {
             return;
         };
@@ -183,7 +180,7 @@ impl Packets {
         }
         let object = Some(Object::Packet(received.device, None));
         let case = ground.case((seen.time, seen.time), seen.cpu, None, object);
-        self.receive.note(&case, Extra::Merges);
+        self.receive.note(&case, which);
     }
 
     /// Forgets a packet in a backlog, or on its way to the driver, because it is freed.
@@ -216,9 +213,10 @@ impl Packets {
                 self.free(ground, seen, skb, true);
             }
             PacketStage::Merged => {
-                self.merge(ground, seen, skb);
+                self.forget(ground, seen, skb, Extra::Merges);
                 self.free(ground, seen, skb, false);
             }
+            PacketStage::Gro => self.forget(ground, seen, skb, Extra::Replaced),
             PacketStage::Queued => {
                 let tid = self.who(ground, seen);
                 self.transmit.queue(ground, seen, packet, tid);

@@ -178,6 +178,8 @@ pub enum PacketStage {
     Backlog,
     /// `netif_receive_skb`: the network layer receives the packet.
     Received,
+    /// `napi_gro_receive_entry`: GRO gets the packet, and may merge it into another one without a further event.
+    Gro,
     /// `skb_copy_datagram_iovec`: data of the packet is copied to user space.
     Copied,
     /// `consume_skb`: the packet is freed after it has served its purpose.

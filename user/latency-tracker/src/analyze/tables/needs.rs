@@ -66,6 +66,7 @@ const KSWAPD: Need = Need::Event(&["mm_vmscan_kswapd_wake"]);
 const KSWAPD_END: Need = Need::Event(&["mm_vmscan_kswapd_sleep"]);
 const BACKLOG: Need = Need::Event(&["net_if_rx", "netif_rx"]);
 const RECEIVED: Need = Need::Event(&["net_if_receive_skb", "netif_receive_skb"]);
+const GRO: Need = Need::Event(&["net_napi_gro_receive_entry", "napi_gro_receive_entry"]);
 const COPIED: Need = Need::Event(&["skb_copy_datagram_iovec"]);
 const CONSUMED: Need = Need::Event(&["skb_consume", "consume_skb"]);
 const DROPPED: Need = Need::Event(&["skb_kfree", "kfree_skb"]);
@@ -76,6 +77,7 @@ const SENT: Need = Need::Event(&["net_dev_xmit"]);
 const OF_BACKLOG: &[Need] = &[BACKLOG, RECEIVED, DROPPED];
 const OF_RECEIVED: &[Need] = &[
     RECEIVED,
+    GRO,
     COPIED,
     CONSUMED,
     DROPPED,

@@ -92,10 +92,12 @@ fn some(time: u64, cpu: u32, n: u32, tid: i32, more: u32) -> Seen<'static> {
         }
         39..49 => {
             use PacketStage::{
-                Backlog, Consumed, Copied, Dropped, Freed, Merged, Queued, Received, Sent, Started,
+                Backlog, Consumed, Copied, Dropped, Freed, Gro, Merged, Queued, Received, Sent,
+                Started,
             };
             let stages = [
-                Backlog, Received, Copied, Consumed, Dropped, Queued, Started, Sent, Freed, Merged,
+                Backlog, Received, Gro, Copied, Consumed, Dropped, Queued, Started, Sent, Freed,
+                Merged,
             ];
             let packet = Packet {
                 stage: stages[(n - 39 + more) as usize % stages.len()],

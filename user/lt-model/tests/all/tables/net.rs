@@ -4,7 +4,7 @@
 
 use super::*;
 use PacketStage::{
-    Backlog, Consumed, Copied, Dropped, Freed, Merged, Queued, Received, Sent, Started,
+    Backlog, Consumed, Copied, Dropped, Freed, Gro, Merged, Queued, Received, Sent, Started,
 };
 
 /// What LTTng records of packets.
@@ -186,9 +186,31 @@ fn received_packets_are_followed_only_if_all_frees_are_recorded() {
     assert_eq!(receive.whole.extra(Extra::Replaced), 0);
 }
 
+/// A tunnel passes a packet to GRO, which merges it into another one without an event. Its address is used again.
+#[test]
+fn a_received_packet_that_is_passed_to_gro_ends_only_if_it_is_received_again() {
+    let all = [
+        // The driver passes it to GRO before it is received.
+        step(9, 0, Gro, 1),
+        step(10, 0, Received, 1),
+        step(12, 0, Gro, 1),
+        step(20, 1, Queued, 1),
+        step(30, 1, Consumed, 1),
+        // This one is not merged.
+        step(40, 0, Received, 2),
+        step(42, 0, Gro, 2),
+        on(44, 0, Received, 2, b"gre1", 80),
+        step(49, 1, Copied, 2),
+    ];
+    let receive = table(PERF, Kind::Receive, &all);
+    assert_eq!(took(&receive), [(44, 5)]);
+    assert_eq!(receive.missed, missed(0, 0));
+    assert_eq!(receive.whole.extra(Extra::Replaced), 2);
+}
+
 #[test]
 fn a_received_packet_over_a_gap_is_counted() {
-    for end in [Copied, Consumed, Dropped, Freed, Merged, Received] {
+    for end in [Copied, Consumed, Dropped, Freed, Merged, Gro, Received] {
         let all = [
             step(10, 0, Received, 1),
             lost(15, 1, 16),
