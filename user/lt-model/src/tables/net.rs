@@ -23,7 +23,7 @@
 //! An end without a start is not counted: most packets are received without a backlog, and most frees are of packets
 //! that were sent.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -75,6 +75,8 @@ pub(super) struct Packets {
     received: HashMap<u64, Received>,
     /// Whether a CPU runs a softirq, if known.
     in_softirq: HashMap<u32, bool>,
+    /// CPUs and threads that were preempted in a softirq, as on PREEMPT_RT.
+    preempted: HashSet<(u32, i32)>,
 }
 
 impl Packets {
@@ -88,6 +90,7 @@ impl Packets {
             waiting: HashMap::new(),
             received: HashMap::new(),
             in_softirq: HashMap::new(),
+            preempted: HashSet::new(),
         }
     }
 
@@ -108,6 +111,15 @@ impl Packets {
     fn softirq(&mut self, ground: &Ground, seen: &Seen<'_>, starts: bool) {
         self.note(seen.cpu, starts);
         self.transmit.outside(ground, seen, None);
+    }
+
+    /// A CPU switches to another thread. A softirq that is preempted continues when its thread does.
+    fn switch(&mut self, cpu: u32, prev: i32, next: i32) {
+        if self.in_softirq.get(&cpu) == Some(&true) {
+            self.preempted.insert((cpu, prev));
+        }
+        let continues = self.preempted.remove(&(cpu, next));
+        self.note(cpu, continues);
     }
 
     fn wait(&mut self, ground: &mut Ground, seen: &Seen<'_>, packet: &Packet<'_>) {
@@ -233,14 +245,14 @@ impl Machine for Packets {
             Step::Packet(packet) => self.step(ground, seen, &packet),
             Step::Known(What::Softirq { .. }) => self.softirq(ground, seen, true),
             Step::Known(What::SoftirqEnd { .. }) => self.softirq(ground, seen, false),
-            // A softirq that is preempted, as on PREEMPT_RT, is work of its thread.
-            Step::Known(What::Switch { .. }) => self.note(seen.cpu, false),
+            Step::Known(What::Switch { prev, next, .. }) => self.switch(seen.cpu, prev, next),
             _ => {}
         }
     }
 
     fn lost(&mut self, _ground: &mut Ground, _time: u64, cpu: u32, _why: Why) {
         self.in_softirq.remove(&cpu);
+        self.preempted.retain(|(of, _)| *of != cpu);
     }
 
     fn finish(&mut self, ground: &mut Ground, _time: u64) {
