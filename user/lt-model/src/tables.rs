@@ -10,8 +10,8 @@
 //!
 //! Events come in time order. Only operations in flight, the rows and the worst cases are kept. A duration is measured
 //! only if every event between its start and its end was recorded. An operation of a CPU must not span a gap of that
-//! CPU. An operation of a thread or a disk must not span a gap of any CPU, since it may have ended and started again
-//! there. Each operation that cannot be measured is counted with the reason.
+//! CPU. An operation of a thread, a disk or a packet must not span a gap of any CPU, since it may have ended and started
+//! again there. Each operation that cannot be measured is counted with the reason.
 
 mod calls;
 mod cpu;
@@ -249,8 +249,8 @@ impl Tables {
         self.ground.files.text(file)
     }
 
-    /// A CPU that the events mention, but for which the trace has no stream. If there is one, no operation of a thread or
-    /// a disk is measured.
+    /// A CPU that the events mention, but for which the trace has no stream. If there is one, no operation of a thread, a
+    /// disk or a packet is measured.
     #[must_use]
     pub fn absent(&self) -> Option<u32> {
         self.ground.absent
