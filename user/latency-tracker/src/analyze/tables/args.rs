@@ -195,8 +195,8 @@ pub(crate) const NET: &str = help!(
     "  perf record -a -e 'net:*' -e 'skb:*' -e 'probe:*' -e 'irq:softirq_*' \\\n"
     "    -e sched:sched_switch sleep 10\n"
     "  perf data convert --to-ctf trace\n"
-    "The thread is then the reader. --by end also shows whether packets were copied\n"
-    "to user space, consumed or dropped.\n"
+    "The thread of a received packet is its reader. --by end also shows whether\n"
+    "packets were copied to user space, consumed or dropped.\n"
 );
 
 /// A parser of `--by`.

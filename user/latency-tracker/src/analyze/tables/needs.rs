@@ -362,9 +362,9 @@ impl Subject {
                     ),
                     (
                         OF_RECEIVED,
-                        "the events that end received packets are not all in this trace, and LTTng does not have all: how \
-                         long packets took to reach their reader is not recorded; record with perf, as latency-tracker \
-                         analyze net --help shows",
+                        "the events that end received packets are not all in this trace, and LTTng does not have all of \
+                         them: how long packets took to reach their reader is not recorded; record with perf, as \
+                         latency-tracker analyze net --help shows",
                     ),
                     (
                         OF_SENT,

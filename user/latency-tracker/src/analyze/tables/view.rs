@@ -410,7 +410,7 @@ impl<'a> Report<'a> {
             ),
             Kind::Backlog | Kind::Receive | Kind::Transmit => (
                 OUTSIDE,
-                "another packet got their address before their end was seen, or may have had it at that end",
+                "their address went to another packet before their end was seen, or the end may be that of another one",
             ),
             _ => (
                 OUTSIDE,
