@@ -251,6 +251,8 @@ pub(crate) fn reclaims(directory: &Path) {
 pub(crate) fn packets(directory: &Path) {
     let mut events = Events::new();
     events.switch(IDLE, SERVER);
+    // With perf's names, the packets of the first second are not measured.
+    events.time += 1_000_000_000;
     for skb in [0xa0, 0xb0, 0xc0] {
         events.event(19, &[Long(skb), Short(100), Text("lo")]);
         events.event(20, &[Text("lo"), Long(skb), Short(100)]);

@@ -19,6 +19,8 @@
 //! - GRO frees the packets that it merges, by yet other functions. Usually, they have not been received yet. A tunnel or
 //!   a veth pair passes packets to GRO that another device has received; such a packet is forgotten at
 //!   `napi_gro_receive_entry`, and received again unless it is merged.
+//! - perf enables one event after another, on one CPU after another. A packet that is received before all are enabled may
+//!   be freed unseen. So packets are followed only some time after the first event ([`PacketEvents::settle`]).
 //!
 //! An end without a start is not counted: most packets are received without a backlog, and most frees are of packets
 //! that were sent.
@@ -45,6 +47,8 @@ pub struct PacketEvents {
     /// Starts and ends of softirqs. Without them, no thread is known to have sent or read a packet: a softirq may have
     /// interrupted it.
     pub softirqs: bool,
+    /// Time from the first event until all events are certainly recorded, ns.
+    pub settle: u64,
 }
 
 /// A packet in a backlog.
@@ -70,6 +74,8 @@ pub(super) struct Packets {
     receive: Table,
     transmit: Transmit,
     events: PacketEvents,
+    /// The time of the first event.
+    first: Option<u64>,
     /// By the address of the packet.
     waiting: HashMap<u64, Waiting>,
     received: HashMap<u64, Received>,
@@ -87,6 +93,7 @@ impl Packets {
             receive: Table::new(Kind::Receive, range, by),
             transmit: Transmit::new(Table::new(Kind::Transmit, range, by), events.starts),
             events,
+            first: None,
             waiting: HashMap::new(),
             received: HashMap::new(),
             in_softirq: HashMap::new(),
@@ -241,7 +248,9 @@ impl Packets {
 
 impl Machine for Packets {
     fn see(&mut self, ground: &mut Ground, seen: &Seen<'_>) {
+        let first = *self.first.get_or_insert(seen.time);
         match seen.step {
+            Step::Packet(_) if seen.time - first < self.events.settle => {}
             Step::Packet(packet) => self.step(ground, seen, &packet),
             Step::Known(What::Softirq { .. }) => self.softirq(ground, seen, true),
             Step::Known(What::SoftirqEnd { .. }) => self.softirq(ground, seen, false),

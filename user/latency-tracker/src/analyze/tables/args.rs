@@ -196,7 +196,8 @@ pub(crate) const NET: &str = help!(
     "    -e sched:sched_switch sleep 10\n"
     "  perf data convert --to-ctf trace\n"
     "The thread of a received packet is its reader. --by end also shows whether\n"
-    "packets were copied to user space, consumed or dropped.\n"
+    "packets were copied to user space, consumed or dropped. perf enables one event\n"
+    "after another, so packets of the first second are not measured.\n"
 );
 
 /// A parser of `--by`.

@@ -86,6 +86,10 @@ const OF_RECEIVED: &[Need] = &[
     Need::Frees("kfree_skb_partial"),
 ];
 const OF_SENT: &[Need] = &[TO_SEND, SENT, CONSUMED, DROPPED];
+/// Events with names that only perf writes.
+const OF_PERF: Need = Need::Event(&["netif_rx", "netif_receive_skb", "net_dev_start_xmit"]);
+/// perf takes less time than this to enable all events on all CPUs, ns.
+const SETTLE: u64 = 1_000_000_000;
 
 impl Subject {
     /// The name of the subcommand.
@@ -391,10 +395,20 @@ impl Subject {
                          recorded; record with -e 'irq_softirq_*'",
                     );
                 }
+                let is_of_perf = has(OF_PERF);
+                if is_of_perf {
+                    hints.push(
+                        "perf enables one event after another: packets of the first second are not measured",
+                    );
+                }
                 Analysis::Net(PacketEvents {
                     starts: has(TO_DRIVER),
                     frees: OF_RECEIVED.iter().all(|need| has(*need)),
                     softirqs,
+                    settle: match is_of_perf {
+                        true => SETTLE,
+                        false => 0,
+                    },
                 })
             }
         };
@@ -506,6 +520,20 @@ mod tests {
         assert!(starts.iter().all(|start| needs.contains(start)));
         // Where the stream of forks has not started, files are unknown.
         assert!(Subject::Syscalls.needs().contains(&FORK));
+    }
+
+    #[test]
+    fn packets_of_perf_are_followed_once_its_events_are_enabled() {
+        for (perf, settle) in [(false, 0), (true, SETTLE)] {
+            let is_there = |need: Need| need == SWITCH || OF_SENT.contains(&need);
+            let has = |need: Need| is_there(need) || need == OF_PERF && perf;
+            let (analysis, hints) = Subject::Net.analysis(&has).unwrap();
+            let Analysis::Net(events) = analysis else {
+                panic!("{analysis:?}")
+            };
+            assert_eq!(events.settle, settle);
+            assert_eq!(hints.iter().any(|hint| hint.contains("perf enables")), perf);
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub(super) const LTTNG: PacketEvents = PacketEvents {
     starts: false,
     frees: false,
     softirqs: true,
+    settle: 0,
 };
 
 /// What perf records of packets.
@@ -19,6 +20,7 @@ pub(super) const PERF: PacketEvents = PacketEvents {
     starts: true,
     frees: true,
     softirqs: true,
+    settle: 0,
 };
 
 fn on(
@@ -206,6 +208,27 @@ fn a_received_packet_that_is_passed_to_gro_ends_only_if_it_is_received_again() {
     assert_eq!(took(&receive), [(44, 5)]);
     assert_eq!(receive.missed, missed(0, 0));
     assert_eq!(receive.whole.extra(Extra::Replaced), 2);
+}
+
+/// perf enables one event after another, so the ends of the first packets may be missing.
+#[test]
+fn packets_are_followed_once_all_events_are_recorded() {
+    let events = PacketEvents { settle: 9, ..PERF };
+    let all = [
+        step(1, 0, Received, 1),
+        step(2, 0, Backlog, 2),
+        step(3, 0, Queued, 3),
+        step(30, 0, Consumed, 1),
+        step(31, 0, Received, 2),
+        step(32, 0, Started, 3),
+        step(33, 0, Sent, 3),
+        step(40, 0, Consumed, 2),
+    ];
+    let found = found(events, By::Device, &all);
+    let of = |kind| took(find(&found.tables, kind));
+    assert_eq!(of(Kind::Backlog), []);
+    assert_eq!(of(Kind::Receive), [(31, 9)]);
+    assert_eq!(of(Kind::Transmit), []);
 }
 
 #[test]
