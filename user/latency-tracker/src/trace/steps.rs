@@ -72,7 +72,7 @@ pub(crate) enum Need {
     Files,
     /// Calls of `futex`, or of its relatives that wait.
     Futex,
-    /// Calls of this function with the address of a packet, by perf's event of a dynamic probe.
+    /// Calls of this function with the address of a packet, by perf's event of an fprobe.
     Frees(&'static str),
     /// The current thread, as a field of the events themselves.
     Thread,
@@ -112,9 +112,10 @@ impl Need {
     }
 }
 
-/// The function that a dynamic probe of perf follows, and the field with the address of a packet.
+/// The function that an fprobe follows, and the field with the address of a packet. `perf probe` creates kprobes, in
+/// another group: these miss the calls in an interrupt of a kprobe's handler.
 fn frees(class: &Class) -> Option<(&str, FieldIndex)> {
-    let function = class.name.strip_prefix("probe:")?;
+    let function = class.name.strip_prefix("fprobes:")?;
     Some((function, class.field("skbaddr")?))
 }
 

@@ -63,9 +63,9 @@ event { name = "net_dev_xmit"; id = 21; stream_id = 0; fields := struct { u64 sk
 event { name = "skb_kfree"; id = 22; stream_id = 0; fields := struct { u64 skbaddr; }; };
 event { name = "skb:consume_skb"; id = 23; stream_id = 0; fields := struct { u64 skbaddr; }; };
 event { name = "skb_copy_datagram_iovec"; id = 24; stream_id = 0; fields := struct { u64 skbaddr; u32 len; }; };
-event { name = "probe:__kfree_skb"; id = 25; stream_id = 0; fields := struct { u64 skbaddr; }; };
-event { name = "probe:skb_attempt_defer_free"; id = 26; stream_id = 0; fields := struct { u64 skbaddr; }; };
-event { name = "probe:kfree_skb_partial"; id = 27; stream_id = 0; fields := struct { u64 skbaddr; }; };
+event { name = "fprobes:__kfree_skb"; id = 25; stream_id = 0; fields := struct { u64 skbaddr; }; };
+event { name = "fprobes:skb_attempt_defer_free"; id = 26; stream_id = 0; fields := struct { u64 skbaddr; }; };
+event { name = "fprobes:kfree_skb_partial"; id = 27; stream_id = 0; fields := struct { u64 skbaddr; }; };
 event { name = "net:napi_gro_receive_entry"; id = 28; stream_id = 0; fields := struct { string name; u64 skbaddr; }; };
 "#;
 
