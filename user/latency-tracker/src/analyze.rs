@@ -76,6 +76,7 @@ pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
         AnalyzeCommand::Reclaim(args) => {
             tables::run(Subject::Reclaim, &args.common, args.by, alerts)
         }
+        AnalyzeCommand::Net(args) => tables::run(Subject::Net, &args.common, args.by, alerts),
     }
 }
 

@@ -934,6 +934,7 @@ fn man_pages_and_completions_are_generated() {
         "latency-tracker-analyze-locks.1",
         "latency-tracker-analyze-work.1",
         "latency-tracker-analyze-reclaim.1",
+        "latency-tracker-analyze-net.1",
         "latency-tracker-watch.1",
         "latency-tracker-top.1",
     ] {

@@ -206,6 +206,45 @@ fn sleeps_of_a_trace_are_those_of_its_text() {
     assert!(said.contains("a waker is the named thread, "), "{said}");
 }
 
+/// A packet is in a backlog from net_if_rx to net_if_receive_skb. Between these, no other packet has its address.
+#[test]
+fn packets_in_backlogs_of_a_trace_are_those_of_its_text() {
+    let dir = traces("traces.tar.xz");
+    let metadata = dir.path().join("rare/kernel/metadata");
+    let text = fs::read_to_string(&metadata).unwrap();
+    // No packet was dropped from a backlog. As far as the metadata shows, drops are recorded.
+    let address = serde_json::json!({
+        "type": "fixed-length-unsigned-integer", "length": 64, "byte-order": "little-endian",
+    });
+    let member = serde_json::json!({"name": "skbaddr", "field-class": address});
+    let class = serde_json::json!({
+        "type": "event-record-class", "data-stream-class-id": 0, "id": 29, "name": "skb_kfree",
+        "payload-field-class": {"type": "structure", "member-classes": [member]},
+    });
+    fs::write(&metadata, format!("{text}\x1e{class}\n")).unwrap();
+    let found = json(&dir, "net", "rare", &["-n", "100000"]);
+    assert_eq!(found["tables"].as_array().unwrap().len(), 1);
+    let table = table(&found, "backlog");
+    let worst = table["worst"].as_array().unwrap();
+    let times = |case: &Value| (number(&case["begin"]), number(&case["end"]));
+    let mut times: Vec<_> = worst.iter().map(times).collect();
+    times.sort_unstable();
+    let mut waiting = BTreeMap::new();
+    let mut expected = Vec::new();
+    for (time, _, name, fields) in lines(&dir, "rare") {
+        let skb = |fields: &str| field(fields, "skbaddr");
+        match name.as_str() {
+            "net_if_rx" => assert_eq!(waiting.insert(skb(&fields), time), None),
+            "net_if_receive_skb" => expected.push((waiting.remove(&skb(&fields)).unwrap(), time)),
+            _ => {}
+        }
+    }
+    expected.sort_unstable();
+    assert_eq!((times.len(), missed(table)), (50, 0));
+    assert_eq!(times, expected);
+    assert!(worst.iter().all(|case| case["device"] == "lo"));
+}
+
 #[test]
 fn time_on_cpus_is_all_that_was_recorded() {
     let dir = traces("traces.tar.xz");
@@ -357,7 +396,7 @@ fn few_rows_are_shown_and_all_are_written() {
     assert_eq!(
         names,
         "table,from,by,group,count,sum,min,p50,p90,p99,max,exact,errors,migrations,parts,\
-         requeues,merges,share,unknown"
+         requeues,merges,share,unknown,consumed,dropped,replaced"
     );
     let columns = names.split(',').count();
     assert!(
@@ -705,6 +744,11 @@ fn what_cannot_be_analyzed_is_said_in_one_line() {
         ),
         ("work", "compact", "record with -e 'workqueue_*'"),
         ("reclaim", "compact", "-e 'mm_vmscan_*reclaim_*'"),
+        (
+            "net",
+            "rare",
+            "record with latency-tracker record --events-for net",
+        ),
         ("cpu", "nothing", "nothing: No such file"),
     ] {
         assert_eq!(wrong(analysis, trace, &[], expected).lines().count(), 1);

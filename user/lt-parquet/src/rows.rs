@@ -117,7 +117,7 @@ tables! {
         name: Text,
         /// System call.
         call: Text,
-        /// Disk, by number.
+        /// Disk, by number, or network device, by name.
         device: Text,
         /// Disk, by name, if the trace records it.
         disk: Text,
@@ -155,6 +155,8 @@ tables! {
         reclaim: Text,
         /// File of the system call; null if not certain, or if the call works on no file, or on several.
         file: Text,
+        /// End of the received packet: `copied`, `consumed`, `dropped`.
+        ended: Text,
     }
 
     /// A step of a critical path, or a wait of a chain.

@@ -11,8 +11,8 @@ use lt_proc::Nanos;
 use super::fold::Part;
 use super::parquet::ParquetArgs;
 use super::tables::args::{
-    self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, ReclaimArgs, SleepsArgs, SyscallsArgs,
-    WakeupsArgs, WorkArgs,
+    self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, NetArgs, ReclaimArgs, SleepsArgs,
+    SyscallsArgs, WakeupsArgs, WorkArgs,
 };
 use crate::trace::{Mark, Point, When, event};
 
@@ -137,6 +137,9 @@ pub(crate) enum AnalyzeCommand {
     /// Shows how long memory was reclaimed and compacted, and by which processes.
     #[command(after_help = of_tables::RECLAIM)]
     Reclaim(ReclaimArgs),
+    /// Shows how long packets waited in backlogs, for their readers, and for their drivers.
+    #[command(after_help = of_tables::NET)]
+    Net(NetArgs),
 }
 
 #[derive(Debug, Args)]

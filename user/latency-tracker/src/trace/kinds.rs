@@ -221,7 +221,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
 /// Splits `sched:sched_switch`, as perf writes it, or `sched_switch`, as LTTng does. Returns `None` for an event of
 /// another system, or of a program (`provider:event`).
 pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
-    const SYSTEMS: [&str; 12] = [
+    const SYSTEMS: [&str; 14] = [
         "lock",
         "sched",
         "irq",
@@ -234,6 +234,8 @@ pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
         "writeback",
         "vmscan",
         "compaction",
+        "net",
+        "skb",
     ];
     match name.split_once(':') {
         Some((system, name)) => SYSTEMS.contains(&system).then_some((Some(system), name)),

@@ -4,7 +4,9 @@
 
 use anyhow::Result;
 use lt_ctf::{Class, FieldIndex, Reader, Scope};
-use lt_model::tables::{Block, BlockStage, Operation, Reclaim, Seen, Step, Work, WorkStage};
+use lt_model::tables::{
+    Block, BlockStage, Operation, Packet, PacketStage, Reclaim, Seen, Step, Work, WorkStage,
+};
 use lt_model::{Disk, Release, What};
 
 use super::beside::Beside;
@@ -43,6 +45,13 @@ enum Form {
     Acquired(FieldIndex),
     Reclaims(Reclaim),
     Reclaimed(Reclaim),
+    Packet {
+        stage: PacketStage,
+        skb: FieldIndex,
+        device: Option<FieldIndex>,
+        len: Option<FieldIndex>,
+        result: Option<FieldIndex>,
+    },
     Disk(Named),
 }
 
@@ -63,6 +72,8 @@ pub(crate) enum Need {
     Files,
     /// Calls of `futex`, or of its relatives that wait.
     Futex,
+    /// Calls of this function with the address of a packet, by perf's event of an fprobe.
+    Frees(&'static str),
     /// The current thread, as a field of the events themselves.
     Thread,
     /// Kernels of an architecture on which all interrupts have handlers, so that there are no `x86_irq_vectors_*`.
@@ -90,6 +101,7 @@ impl Need {
             Self::Event(names) | Self::Always(names) => names.contains(&name_of(class)),
             Self::Calls | Self::AllCalls => kinds::kind(class).is_some_and(|kind| kind.is_call()),
             Self::Returns => returns(class).is_some(),
+            Self::Frees(function) => frees(class).is_some_and(|(name, _)| name == function),
             Self::Thread => current(class).is_some(),
             Self::Futex => match kinds::kind(class) {
                 Some(Kind::Futex(..)) => true,
@@ -100,8 +112,49 @@ impl Need {
     }
 }
 
+/// The function that an fprobe follows, and the field with the address of a packet. `perf probe` creates kprobes, in
+/// another group: these miss the calls in an interrupt of a kprobe's handler.
+fn frees(class: &Class) -> Option<(&str, FieldIndex)> {
+    let function = class.name.strip_prefix("fprobes:")?;
+    Some((function, class.field("skbaddr")?))
+}
+
+/// The step of a packet that an event reports, and the field with the address of the packet.
+fn packet(class: &Class) -> Option<(PacketStage, FieldIndex)> {
+    if let Some((function, skb)) = frees(class) {
+        let stage = match function {
+            "__kfree_skb" | "skb_attempt_defer_free" => PacketStage::Freed,
+            "kfree_skb_partial" => PacketStage::Merged,
+            _ => return None,
+        };
+        return Some((stage, skb));
+    }
+    let stage = match name_of(class) {
+        "net_if_rx" | "netif_rx" => PacketStage::Backlog,
+        "net_if_receive_skb" | "netif_receive_skb" => PacketStage::Received,
+        "net_napi_gro_receive_entry" | "napi_gro_receive_entry" => PacketStage::Gro,
+        "skb_copy_datagram_iovec" => PacketStage::Copied,
+        "skb_consume" | "consume_skb" => PacketStage::Consumed,
+        "skb_kfree" | "kfree_skb" => PacketStage::Dropped,
+        "net_dev_queue" => PacketStage::Queued,
+        "net_dev_start_xmit" => PacketStage::Started,
+        "net_dev_xmit" => PacketStage::Sent,
+        _ => return None,
+    };
+    Some((stage, class.field("skbaddr")?))
+}
+
 fn form(class: &Class) -> Option<Form> {
     let field = |name| class.field(name);
+    if let Some((stage, skb)) = packet(class) {
+        return Some(Form::Packet {
+            stage,
+            skb,
+            device: field("name"),
+            len: field("len"),
+            result: field("rc"),
+        });
+    }
     if let Some(call) = returns(class) {
         return Some(Form::Return(call, field("ret")));
     }
@@ -270,6 +323,10 @@ impl<'a> Steps<'a> {
 impl Decoder {
     fn step<'a>(&'a self, event: &lt_ctf::Event<'a>, release: Release) -> Option<Step<'a>> {
         let unsigned = |field| event.unsigned(field);
+        let signed = |field| match event.signed(field) {
+            Some(number) => Some(number),
+            None => event.unsigned(field).map(u64::cast_signed),
+        };
         Some(match &self.form {
             Form::Known(kind) => Step::Known(kind.what(event, release)?),
             Form::New(kind) => match kind.what(event, release)? {
@@ -278,10 +335,7 @@ impl Decoder {
             },
             Form::Return(call, result) => Step::Return {
                 call: call.as_ref().map(String::as_bytes),
-                result: result.and_then(|result| match event.signed(result) {
-                    Some(result) => Some(result),
-                    None => event.unsigned(result).map(u64::cast_signed),
-                }),
+                result: result.and_then(signed),
             },
             Form::Block {
                 stage,
@@ -295,10 +349,7 @@ impl Decoder {
                     Some(bits) => Some(of_bits(bits)),
                     None => event.bytes(field).map(of_letters),
                 });
-                let error = error.and_then(|error| match event.signed(error) {
-                    Some(error) => Some(error),
-                    None => event.unsigned(error).map(u64::cast_signed),
-                });
+                let error = error.and_then(signed);
                 Step::Block(Block {
                     stage: *stage,
                     disk: Disk(u32::try_from(unsigned(*disk)?).ok()?),
@@ -329,6 +380,21 @@ impl Decoder {
             },
             Form::Reclaims(kind) => Step::Reclaims(*kind),
             Form::Reclaimed(kind) => Step::Reclaimed(*kind),
+            Form::Packet {
+                stage,
+                skb,
+                device,
+                len,
+                result,
+            } => Step::Packet(Packet {
+                stage: *stage,
+                skb: unsigned(*skb)?,
+                device: device
+                    .and_then(|field| event.bytes(field))
+                    .unwrap_or_default(),
+                len: len.and_then(unsigned).unwrap_or(0),
+                result: result.and_then(signed).unwrap_or(0),
+            }),
             Form::Disk(..) => return None,
         })
     }

@@ -182,6 +182,15 @@ impl Ground {
         }
     }
 
+    /// The reason for not measuring an operation that started at `mark`: its end was not recorded, or may be the end of
+    /// another operation at the same address.
+    pub(super) fn why_gone(&self, mark: Mark) -> Why {
+        match self.spans(mark) {
+            true => self.why(),
+            false => Why::Identical,
+        }
+    }
+
     /// The reason for not measuring an operation of a CPU that started at `mark`, and has not ended.
     pub(super) fn why_on_since(&self, cpu: u32, mark: Mark) -> Why {
         match self.spans_on(cpu, mark) {

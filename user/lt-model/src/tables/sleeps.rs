@@ -155,7 +155,7 @@ impl Sleeps {
                 ..
             }) => What::WorkEnd,
             Step::Block(_) | Step::Work(_) => return,
-            Step::Reclaims(_) | Step::Reclaimed(_) => return,
+            Step::Reclaims(_) | Step::Reclaimed(_) | Step::Packet(_) => return,
             Step::Contended { .. } | Step::Acquired { .. } | Step::File => return,
         };
         self.model.feed(&Event {

@@ -33,9 +33,9 @@ histogram of each, and what was not measured. A click sorts the rows. The page\n
 needs no network.\n\
 \n\
 --folded prints `frame;frame;frame NANOSECONDS`: the table, the process, the\n\
-name of the thread, and the call, disk, lock, waker or kind of reclaim; for\n\
-interrupts and work items only the table and the line, softirq or function. The\n\
-sums are those of the tables.\n\
+name of the thread, and the call, disk, lock, waker, kind of reclaim or network\n\
+device; for interrupts and work items only the table and the line, softirq or\n\
+function. The sums are those of the tables.\n\
 \n\
 --parquet writes every measured operation as a row, for SQL over the traces of\n\
 many hosts; --host names the host if the trace does not."
@@ -174,6 +174,33 @@ pub(crate) const RECLAIM: &str = help!(
     "thread and kind.\n"
 );
 
+pub(crate) const NET: &str = help!(
+    "  latency-tracker analyze net /srv/slow/0001/trace\n"
+    "  latency-tracker analyze net trace --by process -i 1s\n"
+    "  latency-tracker analyze net trace --by cpu --json\n"
+    "  latency-tracker analyze net trace --svg net.svg\n"
+    "  latency-tracker analyze net /srv/slow/0001/trace --parquet fleet\n"
+    "\n"
+    "A packet is in the backlog of a CPU from net_if_rx to net_if_receive_skb, and\n"
+    "on its way to the driver of a device from net_dev_queue to net_dev_xmit. Needs\n"
+    "these events, skb_kfree and skb_consume, and which thread ran (latency-tracker\n"
+    "record --events-for net). The thread is the one that sent the packet; packets\n"
+    "that a softirq sent, as irq_softirq_entry and _exit show, have none.\n"
+    "\n"
+    "From netif_receive_skb to its reader, as the tracker net measures, a packet is\n"
+    "followed only in a trace of perf: some functions free packets without an event,\n"
+    "and only perf records the packets that they free, with these fprobes:\n"
+    "  for f in __kfree_skb skb_attempt_defer_free kfree_skb_partial; do\n"
+    "    echo \"f:fprobes/$f $f skbaddr=\\$arg1:x64\"\n"
+    "  done >>/sys/kernel/tracing/dynamic_events\n"
+    "  perf record -a -e 'net:*' -e 'skb:*' -e 'fprobes:*' -e 'irq:softirq_*' \\\n"
+    "    -e sched:sched_switch sleep 10\n"
+    "  perf data convert --to-ctf trace\n"
+    "The thread of a received packet is its reader. --by end also shows whether\n"
+    "packets were copied to user space, consumed or dropped. perf enables one event\n"
+    "after another, so packets of the first second are not measured.\n"
+);
+
 /// A parser of `--by`.
 fn by(names: &'static [&'static str]) -> impl TypedValueParser<Value = By> {
     PossibleValuesParser::new(names).map(|name| match name.as_str() {
@@ -262,4 +289,5 @@ args! {
     LocksArgs ["kind", "lock", "thread", "process", "name"] "kind";
     WorkArgs ["function", "workqueue", "thread", "name", "cpu"] "function";
     ReclaimArgs ["process", "thread", "name", "kind", "stack"] "process";
+    NetArgs ["device", "end", "process", "thread", "name", "cpu", "stack"] "device";
 }

@@ -87,6 +87,7 @@ fn key(report: &Report<'_>, key: Key) -> Map<String, Value> {
         Key::Priority(prio) => one("prio", prio.into()),
         Key::Object(of) => object(report, of),
         Key::Device(disk) => one("device", disk.to_string().into()),
+        Key::Network(device) => one("device", report.found.tables.text(device).into()),
         Key::Lock(lock) => one("lock", format!("{lock:#x}").into()),
         Key::File(of) => file(report, of),
         Key::State(sleep) => one("state", view::state(sleep).into()),
@@ -135,6 +136,10 @@ fn object(report: &Report<'_>, object: Object) -> Map<String, Value> {
         Object::Lock(kind, address) => return with_address("kind", kind, address),
         Object::Futex(op, address) => return with_address("operation", op, address),
         Object::Reclaim(kind) => json!({"reclaim": view::reclaim(kind)}),
+        Object::Packet(device, None) => json!({"device": text(device)}),
+        Object::Packet(device, Some(end)) => {
+            json!({"device": text(device), "ended": view::ended(end)})
+        }
         Object::Work(function, queue) => json!({
             "function": format!("{function:#x}"),
             "name": report.found.functions.get(&function),

@@ -3,7 +3,7 @@
 //! The analyses, and the events that they need.
 
 use anyhow::{Result, bail};
-use lt_model::tables::{Analysis, Kind, Recorded};
+use lt_model::tables::{Analysis, Kind, PacketEvents, Recorded};
 
 use crate::trace::Need;
 
@@ -19,6 +19,7 @@ pub(crate) enum Subject {
     Locks,
     Work,
     Reclaim,
+    Net,
 }
 
 const SWITCH: Need = Need::Event(&["sched_switch"]);
@@ -63,6 +64,32 @@ const COMPACTION: Need = Need::Event(&["mm_compaction_begin"]);
 const COMPACTION_END: Need = Need::Event(&["mm_compaction_end"]);
 const KSWAPD: Need = Need::Event(&["mm_vmscan_kswapd_wake"]);
 const KSWAPD_END: Need = Need::Event(&["mm_vmscan_kswapd_sleep"]);
+const BACKLOG: Need = Need::Event(&["net_if_rx", "netif_rx"]);
+const RECEIVED: Need = Need::Event(&["net_if_receive_skb", "netif_receive_skb"]);
+const GRO: Need = Need::Event(&["net_napi_gro_receive_entry", "napi_gro_receive_entry"]);
+const COPIED: Need = Need::Event(&["skb_copy_datagram_iovec"]);
+const CONSUMED: Need = Need::Event(&["skb_consume", "consume_skb"]);
+const DROPPED: Need = Need::Event(&["skb_kfree", "kfree_skb"]);
+const TO_SEND: Need = Need::Event(&["net_dev_queue"]);
+const TO_DRIVER: Need = Need::Event(&["net_dev_start_xmit"]);
+const SENT: Need = Need::Event(&["net_dev_xmit"]);
+/// The events of each table of packets.
+const OF_BACKLOG: &[Need] = &[BACKLOG, RECEIVED, DROPPED];
+const OF_RECEIVED: &[Need] = &[
+    RECEIVED,
+    GRO,
+    COPIED,
+    CONSUMED,
+    DROPPED,
+    Need::Frees("__kfree_skb"),
+    Need::Frees("skb_attempt_defer_free"),
+    Need::Frees("kfree_skb_partial"),
+];
+const OF_SENT: &[Need] = &[TO_SEND, SENT, CONSUMED, DROPPED];
+/// Events with names that only perf writes.
+const OF_PERF: Need = Need::Event(&["netif_rx", "netif_receive_skb", "net_dev_start_xmit"]);
+/// perf takes less time than this to enable all events on all CPUs, ns.
+const SETTLE: u64 = 1_000_000_000;
 
 impl Subject {
     /// The name of the subcommand.
@@ -77,6 +104,7 @@ impl Subject {
             Self::Locks => "locks",
             Self::Work => "work",
             Self::Reclaim => "reclaim",
+            Self::Net => "net",
         }
     }
 
@@ -93,29 +121,45 @@ impl Subject {
             Self::Locks => &[SWITCH, Need::Futex, Need::Returns, CONTENDED, ACQUIRED],
             Self::Work => &[SWITCH, QUEUED, STARTED, ENDED],
             Self::Reclaim => &[SWITCH, DIRECT, MEMCG, COMPACTION, KSWAPD],
+            Self::Net => &[
+                SWITCH,
+                SOFTIRQ,
+                SOFTIRQ_END,
+                BACKLOG,
+                RECEIVED,
+                CONSUMED,
+                DROPPED,
+                TO_SEND,
+                SENT,
+            ],
         }
     }
 
-    /// The tables for which a trace with these events lacks at least one of the two events that they need.
+    /// The tables for which a trace with these events lacks at least one of the events that they need.
     pub(super) fn without(self, has: &dyn Fn(Need) -> bool) -> Vec<Kind> {
-        let pairs: &[(Kind, [Need; 2])] = match self {
+        let tables: &[(Kind, &[Need])] = match self {
             Self::Irq => &[
-                (Kind::Handler, [HANDLER, HANDLED]),
-                (Kind::Softirq, [SOFTIRQ, SOFTIRQ_END]),
-                (Kind::Raise, [RAISE, SOFTIRQ]),
+                (Kind::Handler, &[HANDLER, HANDLED]),
+                (Kind::Softirq, &[SOFTIRQ, SOFTIRQ_END]),
+                (Kind::Raise, &[RAISE, SOFTIRQ]),
             ],
-            Self::Io => &[(Kind::Queue, [INSERT, ISSUE])],
+            Self::Io => &[(Kind::Queue, &[INSERT, ISSUE])],
             Self::Locks => &[
-                (Kind::Contention, [CONTENDED, ACQUIRED]),
-                (Kind::Futex, [Need::Futex, Need::Returns]),
+                (Kind::Contention, &[CONTENDED, ACQUIRED]),
+                (Kind::Futex, &[Need::Futex, Need::Returns]),
             ],
             Self::Work => &[
-                (Kind::Queued, [QUEUED, STARTED]),
-                (Kind::Work, [STARTED, ENDED]),
+                (Kind::Queued, &[QUEUED, STARTED]),
+                (Kind::Work, &[STARTED, ENDED]),
+            ],
+            Self::Net => &[
+                (Kind::Backlog, OF_BACKLOG),
+                (Kind::Receive, OF_RECEIVED),
+                (Kind::Transmit, OF_SENT),
             ],
             _ => &[],
         };
-        let lacks = pairs
+        let lacks = tables
             .iter()
             .filter(|(_, needs)| !needs.iter().all(|need| has(*need)));
         lacks.map(|(kind, _)| *kind).collect()
@@ -313,6 +357,60 @@ impl Subject {
                 thread()?;
                 Analysis::Reclaim
             }
+            Self::Net => {
+                let tables = [
+                    (
+                        OF_BACKLOG,
+                        "net_if_rx, net_if_receive_skb and skb_kfree are not all in this trace: how long packets were in \
+                         a backlog is not recorded; record with -e net_if_rx -e net_if_receive_skb -e skb_kfree",
+                    ),
+                    (
+                        OF_RECEIVED,
+                        "the events that end received packets are not all in this trace, and LTTng does not have all of \
+                         them: how long packets took to reach their reader is not recorded; record with perf, as \
+                         latency-tracker analyze net --help shows",
+                    ),
+                    (
+                        OF_SENT,
+                        "net_dev_queue, net_dev_xmit, skb_consume and skb_kfree are not all in this trace: how long \
+                         packets took to be sent is not recorded; record with -e net_dev_queue -e net_dev_xmit -e \
+                         skb_consume -e skb_kfree",
+                    ),
+                ];
+                let lacks = tables
+                    .iter()
+                    .filter(|(needs, _)| !needs.iter().all(|need| has(*need)));
+                hints.extend(lacks.map(|(_, hint)| *hint));
+                if hints.len() == tables.len() {
+                    bail!(
+                        "no events net_if_rx and net_if_receive_skb, or net_dev_queue and net_dev_xmit, with skb_consume \
+                         and skb_kfree; record with latency-tracker record --events-for net"
+                    );
+                }
+                thread()?;
+                let softirqs = has(SOFTIRQ) && has(SOFTIRQ_END);
+                if !softirqs {
+                    hints.push(
+                        "no events irq_softirq_entry and irq_softirq_exit: the threads that sent and read packets are not \
+                         recorded; record with -e 'irq_softirq_*'",
+                    );
+                }
+                let is_of_perf = has(OF_PERF);
+                if is_of_perf {
+                    hints.push(
+                        "perf enables one event after another: packets of the first second are not measured",
+                    );
+                }
+                Analysis::Net(PacketEvents {
+                    starts: has(TO_DRIVER),
+                    frees: OF_RECEIVED.iter().all(|need| has(*need)),
+                    softirqs,
+                    settle: match is_of_perf {
+                        true => SETTLE,
+                        false => 0,
+                    },
+                })
+            }
         };
         Ok((analysis, hints))
     }
@@ -378,6 +476,18 @@ mod tests {
         );
         let kswapd = [KSWAPD, KSWAPD_END, SWITCH];
         assert_eq!(error(Subject::Reclaim, &kswapd), None);
+        assert!(
+            error(Subject::Net, &[BACKLOG, RECEIVED, TO_SEND, SENT])
+                .unwrap()
+                .ends_with("latency-tracker record --events-for net")
+        );
+        assert!(
+            error(Subject::Net, OF_BACKLOG)
+                .unwrap()
+                .contains("-e sched_switch")
+        );
+        let packets = [OF_SENT, &[SWITCH]].concat();
+        assert_eq!(error(Subject::Net, &packets), None);
         let locks = [CONTENDED, ACQUIRED, Need::Thread];
         assert_eq!(error(Subject::Locks, &locks), None);
         let text = error(Subject::Locks, &[SWITCH]).unwrap();
@@ -413,6 +523,20 @@ mod tests {
     }
 
     #[test]
+    fn packets_of_perf_are_followed_once_its_events_are_enabled() {
+        for (perf, settle) in [(false, 0), (true, SETTLE)] {
+            let is_there = |need: Need| need == SWITCH || OF_SENT.contains(&need);
+            let has = |need: Need| is_there(need) || need == OF_PERF && perf;
+            let (analysis, hints) = Subject::Net.analysis(&has).unwrap();
+            let Analysis::Net(events) = analysis else {
+                panic!("{analysis:?}")
+            };
+            assert_eq!(events.settle, settle);
+            assert_eq!(hints.iter().any(|hint| hint.contains("perf enables")), perf);
+        }
+    }
+
+    #[test]
     fn a_table_that_cannot_be_made_is_named() {
         let has = |need: Need| need == SOFTIRQ || need == SOFTIRQ_END;
         let (_, hints) = Subject::Irq.analysis(&has).unwrap();
@@ -429,6 +553,15 @@ mod tests {
             hints.len() == 3 && hints.iter().zip(of).all(is_of),
             "{hints:?}"
         );
+        let has = |need: Need| need == SWITCH || OF_BACKLOG.contains(&need);
+        let (_, hints) = Subject::Net.analysis(&has).unwrap();
+        let of = ["reach their reader", "to be sent", "'irq_softirq_*'"];
+        assert!(
+            hints.len() == 3 && hints.iter().zip(of).all(is_of),
+            "{hints:?}"
+        );
+        let without = [Kind::Receive, Kind::Transmit];
+        assert_eq!(Subject::Net.without(&has), without);
         for (there, hint, kind) in [
             ([CONTENDED, ACQUIRED], "no calls of futex: ", Kind::Futex),
             (

@@ -142,6 +142,10 @@ impl Operations {
                 (row.operation, row.lock) = (Some(operation.into()), address(lock));
             }
             Some(Object::Reclaim(kind)) => row.reclaim = Some(view::reclaim(kind).into()),
+            Some(Object::Packet(device, end)) => {
+                row.device = named(device);
+                row.ended = end.map(|end| view::ended(end).into());
+            }
             Some(Object::Work(function, queue)) => {
                 row.function = Some(format!("{function:#x}"));
                 row.name = self.functions.get(&function).cloned();
