@@ -36,6 +36,7 @@ pub(crate) mod leftovers;
 mod policy;
 mod relay;
 mod room;
+mod same;
 mod span;
 pub(crate) mod stream;
 

@@ -14,8 +14,8 @@ use lt_common::out::note;
 use lt_proc::{Instance, ProcRoot, Setting};
 use serde::{Deserialize, Serialize};
 
-use super::instance::difference;
-use crate::why::now;
+use super::evidence::now;
+use super::same::difference;
 
 /// Maximum time between the note of a request for an instance and the creation of the instance, ns.
 const CREATION: u64 = 10_000_000_000;
