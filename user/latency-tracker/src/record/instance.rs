@@ -63,6 +63,8 @@ pub(crate) fn tracker(root: &ProcRoot, args: &RecordArgs) -> Result<String> {
 pub(crate) struct Armed<'a> {
     root: &'a ProcRoot,
     instance: Instance,
+    /// When the instance was created: another one may have its name by now.
+    created: Option<u64>,
     ours: Cell<bool>,
     /// Whether to enable the instance when armed: it was created disabled, because the user did not set `enabled`.
     enable: bool,
@@ -75,14 +77,13 @@ impl<'a> Armed<'a> {
     /// Uses the existing instance, or creates it, disabled unless the user set `enabled`. At creation, the kernel
     /// checks every value.
     pub(crate) fn prepare(root: &'a ProcRoot, args: &RecordArgs, left: &mut Note) -> Result<Self> {
-        let existing = root
-            .instances()?
-            .into_iter()
-            .find(|i| i.name == args.name());
+        let name = args.name();
+        let existing = root.instances()?.into_iter().find(|i| i.name == name);
         if let Some(instance) = existing {
             return Ok(Self {
                 root,
                 instance,
+                created: None,
                 ours: Cell::new(false),
                 enable: false,
             });
@@ -93,30 +94,27 @@ impl<'a> Armed<'a> {
         if enable {
             settings.push(enabled(false));
         }
-        left.requests(
-            args.name(),
-            Instance::request(args.name(), tracker, &settings),
-        );
-        lt_common::instance::create(root, args.name(), tracker, &settings, &note)?;
-        let armed = Self {
+        left.requests(name, Instance::request(name, tracker, &settings));
+        lt_common::instance::create(root, name, tracker, &settings, &note)?;
+        let (created, instance) = root.of_one(name, || root.instance(name))?;
+        left.has(&instance, created);
+        Ok(Self {
             root,
-            instance: root.instance(args.name())?,
+            instance,
+            created,
             ours: Cell::new(true),
             enable,
-        };
-        left.has(args.name(), armed.line());
-        Ok(armed)
+        })
     }
 
     /// Opens the stream of new alerts, and enables the instance if it was created disabled here.
-    pub(crate) fn arm(&mut self, left: &mut Note) -> Result<Stream> {
+    pub(crate) fn arm(&mut self) -> Result<Stream> {
         let name = self.instance.name.clone();
         let stream = Stream::open(self.root, &name)?;
         if self.enable {
             self.root
                 .create(&name, &self.instance.tracker, &[enabled(true)])?;
             self.instance = self.root.instance(&name)?;
-            left.has(&name, self.line());
         }
         Ok(stream)
     }
@@ -132,7 +130,7 @@ impl<'a> Armed<'a> {
         let name = &self.instance.name;
         self.root.set(name, CGROUP, &cgroup.to_string())?;
         if self.ours.get() {
-            left.has(name, self.root.instance(name)?.to_string());
+            left.has(&self.root.instance(name)?, self.created);
         }
         Ok(())
     }
@@ -155,8 +153,9 @@ impl<'a> Armed<'a> {
 impl Drop for Armed<'_> {
     fn drop(&mut self) {
         let name = &self.instance.name;
+        let now = || self.root.of_one(name, || self.root.instance(name));
         if self.ours.get()
-            && self.root.instance(name).is_ok()
+            && now().is_ok_and(|(created, _)| created == self.created)
             && let Err(error) = self.root.remove(name)
         {
             let error = anyhow::Error::from(error);
