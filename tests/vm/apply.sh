@@ -104,12 +104,13 @@ applies 0 $CONF
 said "changed slow"
 silent restarted
 assert_eq "$(read_back slow threshold)" 30000000 threshold
-# A default that depends on another parameter.
-echo 'stacks offcpu threshold=1h by=stack stack=16' >$CONF/s.conf
+# A default that depends on another parameter: the instance has it already, and keeps running.
+echo 'stacks offcpu threshold=1h by=stack stack=32' >$CONF/s.conf
 applies 0 $CONF
 echo 'stacks offcpu threshold=1h by=stack' >$CONF/s.conf
 applies 0 $CONF
-said "restarted stacks"
+said "changed stacks"
+silent restarted
 assert_eq "$(read_back stacks stack)" 32 "the default of stack with by=stack"
 rm $CONF/s.conf
 applies 0 $CONF

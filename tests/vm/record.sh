@@ -10,7 +10,8 @@
 # directory; `captures` lists and shows them. If the time of day is set, no capture is removed too
 # early, no alert is missed, and later traces have the new time of day. --events-for records all that
 # an analysis reads, without an instance, prints its cost before, and keeps it if the session ends
-# early. scripts/lttng-snapshot saves a snapshot at an alert, too.
+# early. The instance of a killed run is removed by the next run, and no other one of its name. scripts/lttng-snapshot
+# saves a snapshot at an alert, too.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -76,6 +77,26 @@ lttng-sessiond --daemonize --kmod-probes=block,sched,timer
 latency-tracker record --lean -d 1 -o /tmp/few few wakeup threshold=1h >/tmp/record.log 2>&1 || fail "$(cat /tmp/record.log)"
 grep '^latency-tracker: not recorded, because .* no probes for these events: irq_handler_\*, ' /tmp/record.log || fail "$(cat /tmp/record.log)"
 ! grep 'not recorded, .*\(sched_switch\|block_rq_complete\)' /tmp/record.log || fail "what is there is missing"
+
+# The next run removes the instance of a killed run, but no other instance of its name, even with the same parameters.
+killed() {
+	latency-tracker record -o /tmp/few killed wakeup threshold=1h >/tmp/record.log 2>&1 &
+	recorder=$!
+	wait_until 60 grep -q '^killed ' $LT/control
+	kill -KILL $recorder
+	wait $recorder || :
+}
+next() { latency-tracker run syscall threshold=1h -d 1s >/tmp/run.log 2>&1 || fail "$(cat /tmp/run.log)"; }
+killed
+next
+grep "^latency-tracker: removed instance killed, left by a killed run (process $recorder)\$" /tmp/run.log || fail "$(cat /tmp/run.log)"
+assert_eq "$(wc -l <$LT/control)" 0 "instances after a killed run"
+killed
+control -killed
+control 'killed wakeup threshold=3600s'
+next
+assert_eq "$(cut -d' ' -f1 $LT/control)" killed "the instance of another program"
+control -killed
 
 # Ctrl-C after an alert, in the wait of --post-trigger, ends the run, with a capture. In this wait, the recorder polls
 # only its pipe for signals. The alert is of a quota: evidence.json has the counters that a trace cannot have.

@@ -36,6 +36,7 @@ pub(crate) mod leftovers;
 mod policy;
 mod relay;
 mod room;
+mod same;
 mod span;
 pub(crate) mod stream;
 
@@ -133,7 +134,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     }
     let evidence = Collector::start(Path::new("/"));
     out::line(&evidence.to_string())?;
-    let stream = armed.arm(&mut left)?;
+    let stream = armed.arm()?;
     real_time();
     out::line(&format!("instance: {}", armed.line()))?;
     out::line(&format!(

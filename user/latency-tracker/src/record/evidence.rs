@@ -167,7 +167,7 @@ impl fmt::Display for Collector {
 }
 
 /// `CLOCK_MONOTONIC`, ns, as in alerts.
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| Duration::from(t).as_nanos() as u64)
 }
 

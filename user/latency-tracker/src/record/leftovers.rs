@@ -14,8 +14,8 @@ use lt_common::out::note;
 use lt_proc::{Instance, ProcRoot, Setting};
 use serde::{Deserialize, Serialize};
 
-use super::instance::difference;
-use crate::why::now;
+use super::evidence::now;
+use super::same::difference;
 
 /// Maximum time between the note of a request for an instance and the creation of the instance, ns.
 const CREATION: u64 = 10_000_000_000;
@@ -28,14 +28,36 @@ pub(crate) struct Owned {
     started: u64,
     /// Its LTTng session.
     pub(crate) session: Option<String>,
-    /// The instances it created, and the lines that they have in `control`. The line is empty for a name with the PID.
-    instances: BTreeMap<String, String>,
-    /// When it requested an instance that may not exist yet (`CLOCK_MONOTONIC`, ns). Its line is then the request.
-    requested: Option<u64>,
+    /// The instances it created.
+    instances: BTreeMap<String, Known>,
     /// The session daemon it started.
     daemon: Option<i32>,
     /// A directory to remove: a temporary one, or an unfinished trace.
     pub(crate) directory: Option<PathBuf>,
+}
+
+/// What identifies an instance of a run: another one may have its name by now. Times are of `CLOCK_MONOTONIC`, ns.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Known {
+    /// Its name has the PID of the run.
+    ByName,
+    /// The line that requests it, and the time before the request. It may not exist.
+    Requested(String, u64),
+    /// Its line in `control`, and the time of its creation; `None` if the module is too old to show it.
+    Created(String, Option<u64>),
+}
+
+impl Known {
+    /// Whether this identifies the instance `now`, which was created at `created`.
+    fn is(&self, now: &Instance, created: Option<u64>) -> bool {
+        match self {
+            Self::ByName => true,
+            Self::Requested(line, since) => {
+                created.is_some_and(|created| is_requested(now, created, line, *since))
+            }
+            Self::Created(line, time) => created == *time && is_same(&now.to_string(), line),
+        }
+    }
 }
 
 /// The note of this run; removed when dropped.
@@ -61,23 +83,22 @@ impl Note {
     /// Notes an instance whose name has the PID of this run. Comes before its creation: a run that is killed between the
     /// two leaves no instance without a note.
     pub(crate) fn has_own(&mut self, name: &str) {
-        self.update(|owned| drop(owned.instances.insert(name.to_string(), String::new())));
+        self.knows(name, Known::ByName);
     }
 
     /// Notes the request for an instance whose name has no PID. Comes before its creation.
     pub(crate) fn requests(&mut self, name: &str, request: String) {
-        self.update(|owned| {
-            owned.instances.insert(name.to_string(), request);
-            owned.requested = Some(now());
-        });
+        self.knows(name, Known::Requested(request, now()));
     }
 
-    /// Notes the line that an instance of this run has in `control`.
-    pub(crate) fn has(&mut self, name: &str, line: String) {
-        self.update(|owned| {
-            owned.instances.insert(name.to_string(), line);
-            owned.requested = None;
-        });
+    /// Notes an instance of this run, which was created at `created`.
+    pub(crate) fn has(&mut self, instance: &Instance, created: Option<u64>) {
+        let known = Known::Created(instance.to_string(), created);
+        self.knows(&instance.name, known);
+    }
+
+    fn knows(&mut self, name: &str, known: Known) {
+        self.update(|owned| drop(owned.instances.insert(name.to_string(), known)));
     }
 
     /// Notes the session daemon that this run has started.
@@ -158,18 +179,11 @@ pub(crate) fn clean_noted(root: &ProcRoot) {
 /// Removes the leftovers of process `pid`. Returns false if an instance could not be removed, which is reported.
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) -> bool {
     let mut is_tidy = true;
-    for (name, line) in &owned.instances {
-        // Another instance may have this name by now, so only an identical instance is removed. The line of an instance
-        // of `why` or `run` does not matter, since its name has the PID.
-        let by_name = name.starts_with(&format!("why_{pid}_")) || *name == name_of_run(pid);
-        let is_ours = |created: Option<u64>, now: &Instance| match owned.requested.zip(created) {
-            Some((since, created)) => is_requested(now, created, line, since),
-            None => is_same(&now.to_string(), line),
-        };
-        let same = root
+    for (name, known) in &owned.instances {
+        let is_it = root
             .of_one(name, || root.instance(name))
-            .is_ok_and(|(created, now)| by_name || is_ours(created, &now));
-        if !same {
+            .is_ok_and(|(created, now)| known.is(&now, created));
+        if !is_it {
             continue;
         }
         let what = format!("instance {name}, left by a killed run (process {pid})");
@@ -264,6 +278,19 @@ mod tests {
     }
 
     #[test]
+    fn an_instance_with_the_same_line_may_be_another_one() {
+        let line = "a block threshold=10 enabled=0";
+        let now = Instance::parse(line).unwrap();
+        let created = Known::Created(line.into(), Some(5));
+        assert!(created.is(&now, Some(5)));
+        assert!(!created.is(&now, Some(6)));
+        let requested = Known::Requested(line.into(), 5);
+        assert!(requested.is(&now, Some(6)));
+        assert!(!requested.is(&now, Some(4)));
+        assert!(!requested.is(&now, None));
+    }
+
+    #[test]
     fn an_instance_is_known_by_its_request_and_its_age() {
         let request = "a block threshold=10ms enabled=0";
         let now = |line: &str| Instance::parse(line).unwrap();
@@ -288,7 +315,7 @@ mod tests {
         fs::write(&control, "run_7 block threshold=1\n").unwrap();
         fs::set_permissions(&control, fs::Permissions::from_mode(0o400)).unwrap();
         let owned = Owned {
-            instances: [("run_7".into(), String::new())].into(),
+            instances: [("run_7".into(), Known::ByName)].into(),
             ..Owned::default()
         };
         // Modes do not restrict root.
@@ -302,8 +329,12 @@ mod tests {
         let owned = Owned {
             started: 7,
             session: Some("s".into()),
-            instances: [("a".into(), "a block".into())].into(),
-            requested: Some(5),
+            instances: [
+                ("a".into(), Known::Requested("a block".into(), 5)),
+                ("b".into(), Known::Created("b block".into(), Some(6))),
+                ("run_7".into(), Known::ByName),
+            ]
+            .into(),
             daemon: None,
             directory: Some("/tmp/x".into()),
         };
