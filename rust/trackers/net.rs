@@ -19,7 +19,9 @@
 //!   which are traced instead;
 //! - a packet that is appended to its predecessor in a socket's queue is `gone` (`merged`): its
 //!   data will be read with that packet;
-//! - a packet that is received again, by another device or namespace, starts again (`replaced`).
+//! - a packet that is received again, by another device or namespace, starts again (`replaced`);
+//! - a received packet that a tunnel or a veth pair passes to GRO is `gone` (`gro`): GRO frees the
+//!   packets that it merges without an event. What GRO delivers is received again, and starts then.
 //!
 //! Only starts are filtered. Ends without an event are not counted: most are ends of packets that
 //! were sent, not received.
@@ -59,6 +61,9 @@ tracker! {
         dropped,
         /// Packets that became part of another packet; included in `gone`.
         merged,
+        /// Received packets that were passed to GRO, to be merged or received again; included in
+        /// `gone`.
+        gro,
     }
     params {
         dev: ParamKind::NetDevice => 0,
@@ -150,6 +155,19 @@ impl Probes {
             && protocol.is_none_or(|wanted| wanted == packet.protocol)
             && transport.is_none_or(|wanted| wanted == packet.transport)
     }
+
+    /// Drops the event of a packet, and counts it. Does nothing if the packet is not tracked.
+    #[inline(always)]
+    fn forget(&self, packet: u64, counter: usize) {
+        let guard = Kernel::guard();
+        let engine = self.core.engine();
+        if engine
+            .update(&guard, &[packet], |_| Verdict::Gone)
+            .is_some()
+        {
+            self.core.count_extra(&guard, counter);
+        }
+    }
 }
 
 impl net::Observer for Probes {
@@ -191,13 +209,10 @@ impl net::Observer for Probes {
     }
 
     fn merged(&self, packet: u64) {
-        let guard = Kernel::guard();
-        let engine = self.core.engine();
-        if engine
-            .update(&guard, &[packet], |_| Verdict::Gone)
-            .is_some()
-        {
-            self.core.count_extra(&guard, COUNT_MERGED);
-        }
+        self.forget(packet, COUNT_MERGED);
+    }
+
+    fn passed_to_gro(&self, packet: u64) {
+        self.forget(packet, COUNT_GRO);
     }
 }

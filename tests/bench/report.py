@@ -96,6 +96,8 @@ ROWS = {
     ("engine", "no_net"): ("calling the probes of a packet: none", None),
     ("engine", "net_other"): ("net, not followed", None),
     ("engine", "net_followed"): ("net, followed", None),
+    ("engine", "no_gro"): ("calling the probe of GRO: none", None),
+    ("engine", "net_gro"): ("net, a packet passed to GRO, not tracked", None),
     ("engine", "no_accept"): ("calling the probes of a send: none", None),
     ("engine", "accept_other"): ("accept, a send of another socket", None),
     ("engine", "tree_irq"): ("tree, an interrupt that wakes no task", None),
@@ -215,6 +217,7 @@ ALONE = [
     *((f"workqueue_{which}", "no_workqueue", f"workqueue, part={part}")
       for which, part in (("waiting", "waiting"), ("running", "running"), ("followed", "all"))),
     ("io_none", "no_syscall", "io, another call"),
+    ("net_gro", "no_gro", "net, a packet passed to GRO, not tracked"),
     ("accept_other", "no_accept", "accept, a send of another socket"),
 ]
 

@@ -103,6 +103,7 @@ enum What {
     Calls,
     Work,
     Packet,
+    Gro,
     Send,
     Switch,
     Waking,
@@ -114,7 +115,7 @@ enum What {
 }
 
 /// A scenario and its row: without any probe, or with a tracker, in the order of scripts/bench.
-const WAYS: [(What, &str); 47] = [
+const WAYS: [(What, &str); 49] = [
     (What::Irq, "no_irq"),
     (What::Irq, "irq_other"),
     (What::Irq, "irq_followed"),
@@ -142,6 +143,8 @@ const WAYS: [(What, &str); 47] = [
     (What::Packet, "no_net"),
     (What::Packet, "net_other"),
     (What::Packet, "net_followed"),
+    (What::Gro, "no_gro"),
+    (What::Gro, "net_gro"),
     (What::Send, "no_accept"),
     (What::Send, "accept_other"),
     (What::Irq, "tree_irq"),
