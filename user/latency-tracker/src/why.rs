@@ -41,6 +41,7 @@ use nix::time::{ClockId, clock_gettime};
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
 use self::target::Target;
 use self::watched::{MOST, Seen, Watched};
+use crate::cmd::clock_of;
 use crate::explain::{Explained, alone, explained};
 use crate::record::evidence::Collector;
 use crate::record::flight::{Flight, Plan};
@@ -151,7 +152,8 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         found: None,
     };
     search.wait(&mut watched, end, running)?;
-    let (found, missed, threshold) = (search.found.take(), search.missed, search.threshold);
+    let (found, missed) = (search.found.take(), search.missed);
+    let threshold = search.threshold;
     if found.is_none() {
         watched.look()?;
         watched.leave_out(search.flight.as_ref().and_then(Flight::served_by));
@@ -304,6 +306,8 @@ struct Found {
     beside: Vec<Alert>,
     /// The capture; `None` without a trace.
     capture: Option<PathBuf>,
+    /// The time of day of the alert, in UTC.
+    clock: String,
     /// The explanation from the capture, once there is one.
     explained: Option<Result<Explained>>,
 }
@@ -424,6 +428,7 @@ impl Search<'_> {
         let at_once = capture.as_deref().filter(|_| !self.worst);
         let found = Found {
             explained: at_once.map(|capture| explanation(capture, &alert)),
+            clock: clock_of(alert.time),
             alert,
             beside: seen.alerts,
             capture,
@@ -546,7 +551,7 @@ impl Found {
             (None, Some(capture)) => Some(explanation(capture, &self.alert)),
             (explained, _) => explained,
         };
-        let alone = || alone::text(&self.alert, &self.beside);
+        let alone = || alone::text_at(&self.alert, &self.beside, &self.clock);
         let text = match explained {
             None => alone(),
             Some(Ok(explained)) => explained.text,
@@ -691,6 +696,7 @@ mod tests {
         Found {
             alert: Alert::parse(&line).unwrap(),
             beside: Vec::new(),
+            clock: String::new(),
             capture: None,
             explained: is_cut.map(|is_cut| Ok(Explained { text, is_cut })),
         }
@@ -746,7 +752,8 @@ mod tests {
         assert_eq!(after(25, Some(Nanos(900))), (false, LEAST));
         // The user's threshold.
         let mut set = Threshold::new(ms(780), None);
-        assert!(!set.lower(start + 999 * second, || Some(ms(2))) && set.over == ms(780));
+        assert!(!set.lower(start + 999 * second, || Some(ms(2))));
+        assert_eq!(set.over, ms(780));
     }
 
     #[test]
