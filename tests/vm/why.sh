@@ -49,7 +49,7 @@ why 1 'no such cgroup of version 2' --cgroup /nosuch
 why 1 'no such cgroup of version 2' --cgroup /../../../tmp
 
 # Without a trace: the fields of the alert.
-why 2 '(reader|sleeper)/[0-9]+: (read|clock_nanosleep), for [0-9.]+m?s ' --no-trace -- python3 /lt/tests/late.py pipe
+why 2 '(reader|sleeper)/[0-9]+: (read|clock_nanosleep), for [0-9.]+m?s, at [0-9:]{8} ' --no-trace -- python3 /lt/tests/late.py pipe
 grep -q 'the command has ended: exit status 0' /tmp/why.log || fail "no exit status of the command"
 
 # A daemon is already running, as on servers that trace.
@@ -78,7 +78,9 @@ wait $reader || :
 python3 -c 'import select; select.poll().poll(); ' &
 idle=$!
 wait_until 60 grep -q poll_schedule_timeout "/proc/$idle/stack"
-why 0 'nothing took longer than' --no-trace -p $idle --over 200ms -d 2s
+why 0 'nothing took longer than 200\.0ms in the [0-9.]+m?s since this threshold was set All operations in the [0-9.]+m?s since the start, ' \
+	--no-trace -p $idle --over 200ms -d 2s
+grep -q 'the threshold is now' /tmp/why.log && fail "the threshold of the user is changed"
 grep -q 'not ended' /tmp/why.log && fail "poll is called stuck"
 why 0 'have not ended yet.*python3/[0-9]+, syscall, for at least ' --no-trace --waits -p $idle --over 200ms -d 2s
 # A stopped process is shown: it was stopped before the run, and does not run until the end.

@@ -102,7 +102,8 @@ pub(crate) fn clock_of(monotonic: u64) -> String {
     time_of_day(now.saturating_sub(ago).as_secs())
 }
 
-fn time_of_day(seconds: u64) -> String {
+/// The time of day of a time since 1970, in seconds; in UTC.
+pub(crate) fn time_of_day(seconds: u64) -> String {
     let seconds = seconds % 86_400;
     format!(
         "{:02}:{:02}:{:02}",

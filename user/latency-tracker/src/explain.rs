@@ -26,6 +26,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result, bail};
 use lt_common::{Outcome, out};
@@ -46,6 +47,9 @@ const LONGEST: usize = 200;
 #[derive(Serialize)]
 struct Report<'a> {
     alert: &'a Alert,
+    /// When the alert was raised, in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_utc: Option<String>,
     /// The largest part of the delay, in one or two sentences.
     verdict: Option<String>,
     /// The complete explanation, as text.
@@ -345,6 +349,12 @@ fn read(
     Ok((told, requests))
 }
 
+/// The date and the time of an alert, if the trace records the time of day.
+fn utc(told: &Told, alert: &Alert) -> Option<String> {
+    let date = UNIX_EPOCH.checked_add(told.since_1970(alert.time)?)?;
+    Some(humantime::format_rfc3339_nanos(date).to_string())
+}
+
 /// Explains each alert; fails before the next one if `interrupted`.
 fn reports<'a>(
     told: &Told,
@@ -360,6 +370,7 @@ fn reports<'a>(
             let why = Why::new(told, alert, evidence);
             Report {
                 alert,
+                time_utc: utc(told, alert),
                 verdict: Some(why.verdict()),
                 text: why.text(),
                 path: why.json(),
@@ -370,6 +381,7 @@ fn reports<'a>(
             let explained = requests.next();
             Report {
                 alert,
+                time_utc: utc(told, alert),
                 verdict: explained.as_ref().and_then(block::Explanation::verdict),
                 text: explained.map(|e| e.to_string()).unwrap_or_default(),
                 path: None,

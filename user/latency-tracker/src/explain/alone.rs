@@ -12,6 +12,16 @@ use crate::ustack;
 const FUNCTIONS: usize = 10;
 const INSIDE: usize = 3;
 
+/// Describes the late operation, which ended or timed out at this time of day, and the longest late operations of the
+/// same thread within it.
+pub(crate) fn text_at(late: &Alert, others: &[Alert], clock: &str) -> String {
+    let text = text(late, others);
+    match text.split_once('\n') {
+        Some((head, rest)) => format!("{head}, at {clock}\n{rest}"),
+        None => text,
+    }
+}
+
 /// Describes the late operation, and the longest late operations of the same thread within it.
 pub(crate) fn text(late: &Alert, others: &[Alert]) -> String {
     let mut lines = vec![head(late)];
@@ -206,6 +216,8 @@ mod tests {
         let inside = alert("offcpu", 89_000_000, 55_000_000, waker);
         let before = alert("offcpu", 20_000_000, 5_000_000, waker);
         let text = text(&call, &[before, inside, call.clone()]);
+        let at = text_at(&call, &[], "14:03:20");
+        assert_eq!(at, "cat/7: read, for 60.00ms, at 14:03:20\n");
         assert!(text.starts_with("cat/7: read, for 60.00ms\n"), "{text}");
         for words in [
             "during this time: cat/7: off the CPU in state S, for 55.00ms",

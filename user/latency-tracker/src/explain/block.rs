@@ -57,7 +57,10 @@ impl Explainers {
             .collect();
         let gap = move |from, to| told.model.gap(from, to);
         self.all.into_iter().map(move |explainer| {
-            explainer.finish(lost, fault.clone(), gap, |cpu| begins.get(&cpu).copied())
+            let begin = |cpu: u32| begins.get(&cpu).copied();
+            let mut explanation = explainer.finish(lost, fault.clone(), gap, begin);
+            explanation.clock = told.time_of_day(explanation.alert.time);
+            explanation
         })
     }
 }

@@ -102,6 +102,11 @@ impl Flight {
         self.session.as_ref().map_or(Ok(()), Session::set_date)
     }
 
+    /// PID of the session daemon that serves the session.
+    pub(crate) fn served_by(&self) -> Option<i32> {
+        self.served_by
+    }
+
     /// The name of the session.
     pub(crate) fn name(&self) -> &str {
         &self.name

@@ -17,6 +17,7 @@ use lt_proc::evidence::Evidence;
 
 use super::beside::Beside;
 use super::files;
+use super::identity;
 use super::kinds::{Kind, Named, kind};
 use super::several::{self, NEW, SECOND, nanoseconds};
 use super::steps::{Need, Sink, Steps};
@@ -237,6 +238,7 @@ impl Source {
         gaps.sort_by_key(|gap| (gap.from, gap.cpu, gap.until));
         gaps.dedup();
         let kinds: Vec<_> = reader.classes().map(kind).collect();
+        let epoch = identity::epoch_of_monotonic(&reader);
         Ok(Self {
             keep,
             kernels,
@@ -259,6 +261,7 @@ impl Source {
                 gaps,
                 fault: None,
                 took: Duration::ZERO,
+                epoch,
             },
             kinds,
         })

@@ -42,6 +42,16 @@ pub(super) fn epoch(reader: &Reader) -> Option<i128> {
     Some(seconds + cycles / i128::from(clock.frequency.max(1)))
 }
 
+/// Difference between the time since 1970 and CLOCK_MONOTONIC, ns. `None` if it is not recorded, or if the kernel's
+/// trace has another clock.
+pub(super) fn epoch_of_monotonic(reader: &Reader) -> Option<i128> {
+    let kernels = several::kernels(reader);
+    let mut traces = reader.traces().iter().zip(kernels).filter(|(_, is)| *is);
+    let (trace, _) = traces.next()?;
+    let clock = trace.schema.clocks().first()?;
+    epoch(reader).filter(|_| clock.name == "monotonic")
+}
+
 impl Identity {
     /// Reads the metadata and the headers of packets.
     ///

@@ -93,6 +93,8 @@ pub(crate) struct Explanation {
     pub(crate) discarded: u64,
     /// Why part of the trace cannot be read.
     pub(crate) unreadable: Option<String>,
+    /// The time of day of the alert, if it is known.
+    pub(crate) clock: Option<String>,
 }
 
 impl Explainer {
@@ -217,6 +219,7 @@ impl Explainer {
             covered: self.alert.time.saturating_sub(begin),
             discarded,
             unreadable,
+            clock: None,
             alert: self.alert,
         }
     }

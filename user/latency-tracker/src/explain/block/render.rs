@@ -18,8 +18,12 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let alert = &self.alert;
         let owner = crate::explain::owner(alert);
+        let at = match &self.clock {
+            Some(clock) => format!(", at {clock}"),
+            None => String::new(),
+        };
         let what = format!(
-            "alert {} of {}: {}",
+            "alert {} of {}: {}{at}",
             alert.seq,
             alert.instance,
             alert.subject()
