@@ -179,7 +179,7 @@ CASES = [
     # The writes of backup hold all free requests of the disk; once the read has a request, they are before it in the
     # queue.
     Case("neighbours", lambda: causes.neighbours("throttled"), call("preadv,preadv2"),
-        VICTIM + WAITED + r"a request held back before DISK(throttled): (no free request|in its queue); .*", share=30),
+        VICTIM + WAITED + r"a request held back before DISK(throttled): (no free request|no free tag|in its queue); .*", share=30),
     # The file of the loop device is on ext; a worker reads it.
     Case("loop", lambda: causes.loop("/tmp/ext"),
         "syscall threshold=80ms comm=victim calls=preadv,preadv2 max_alerts=1",

@@ -256,6 +256,7 @@ impl Builder {
         self.tasks.keep_waits();
         self.cpus.keep_nothing();
         self.signs.clear();
+        self.requests.forget_served();
         self.files = Files::default();
         self.calls.clear();
     }
@@ -526,6 +527,9 @@ impl Builder {
                     None if kind == Kind::Flush => self.requests.flushed(disk),
                     None => None,
                 };
+                if range.is_some() {
+                    self.note_served(time, disk, request);
+                }
                 let at = self.cpus.at(cpu);
                 at.completed = Some((disk, at.contexts.len(), request, time));
                 return;
@@ -558,6 +562,7 @@ impl Builder {
                 .map(|stretches| Processor { stretches })
                 .collect(),
             wakers: self.wakers,
+            served: self.requests.into_served(),
             signs: self.signs,
             handovers: self.handovers,
             calls: self.calls,

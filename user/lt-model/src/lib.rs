@@ -64,6 +64,7 @@ mod missing;
 mod names;
 mod processor;
 mod request;
+mod served;
 mod sleep;
 mod state;
 pub mod tables;
@@ -87,6 +88,7 @@ pub use missing::Events;
 pub use names::{Name, Names};
 pub use processor::{Processor, Stretch, Stretches, Use};
 pub use request::{Kind, Request};
+pub use served::{Served, ServedFor};
 pub use sleep::{Release, Sleep, SwitchedOut};
 pub use state::{Class, Interval, State, Unrecorded};
 pub use thread::Thread;
@@ -104,6 +106,8 @@ pub struct Model {
     pub wakers: Wakers,
     /// Signs of the causes of waits for processors.
     signs: limits::Signs,
+    /// Requests that disks served while threads waited for a free request.
+    served: served::Log,
     /// Handovers of locks.
     handovers: locks::Handovers,
     /// Calls whose file is known.
@@ -192,6 +196,16 @@ impl Model {
     #[must_use]
     pub fn had_no_request(&self, thread: ThreadId, from: u64, to: u64) -> bool {
         self.signs.had_no_request(thread, from, to)
+    }
+
+    /// The requests that a disk served during waits of threads that had no request for their bio yet. The waits do not
+    /// overlap, and are in time order. `None` if not all of these requests are known.
+    #[must_use]
+    pub fn served(&self, disk: Disk, waits: &[(u64, u64)]) -> Option<Served> {
+        let mut each = waits.iter();
+        let has_gap = each.any(|(from, to)| self.gaps.touches(*from, *to));
+        let known = self.served.during(disk, waits);
+        known.filter(|_| !has_gap)
     }
 
     /// Whether this thread only runs softirqs.

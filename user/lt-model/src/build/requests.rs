@@ -4,12 +4,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::Builder;
+use super::{Builder, Detail};
 use crate::context::Disk;
 use crate::event::Stage;
 use crate::ids::ThreadId;
 use crate::missing::Events;
 use crate::request::{Kind, Request};
+use crate::served::{Done, Log};
 
 /// Maximum number of requests in flight. More means that some ended without an event.
 const MOST: usize = 16 << 10;
@@ -47,12 +48,14 @@ impl Held {
 
     /// Whether it is a bio that has not been issued, and may be for a partition of this disk. `disks` are no partitions.
     fn may_be_of(&self, disk: Disk, disks: &HashSet<Disk>) -> bool {
-        let part = self.disk.0;
-        let is_numbered = (1..RESERVED).contains(&part.wrapping_sub(disk.0));
-        self.issued.is_none()
-            && !disks.contains(&self.disk)
-            && (part >> 20 == EXTENDED || is_numbered)
+        self.issued.is_none() && may_be_part(self.disk, disk, disks)
     }
+}
+
+/// Whether this device may be a partition of the disk. `disks` are no partitions.
+fn may_be_part(part: Disk, disk: Disk, disks: &HashSet<Disk>) -> bool {
+    let is_numbered = (1..RESERVED).contains(&part.0.wrapping_sub(disk.0));
+    !disks.contains(&part) && (part.0 >> 20 == EXTENDED || is_numbered)
 }
 
 #[derive(Debug, Default)]
@@ -61,8 +64,10 @@ pub(super) struct Requests {
     held: BTreeMap<u64, Vec<Held>>,
     len: usize,
     flushes: HashMap<Disk, Flushes>,
-    /// Devices that are no partitions: they were issued requests, or have passed bios on.
+    /// Devices that are no partitions: they were issued requests, have completed some, or have passed bios on.
     disks: HashSet<Disk>,
+    /// What the disks served while threads waited for a free request.
+    served: Log,
 }
 
 /// Flushes of a disk: their number at the driver, and when the last one was issued. That time is `None` if the driver
@@ -86,6 +91,28 @@ impl Requests {
         self.len * 2 * (size_of::<Held>() + size_of::<Vec<Held>>() + size_of::<u64>())
             + self.flushes.len() * 2 * size_of::<(Disk, Flushes)>()
             + self.disks.len() * 2 * size_of::<Disk>()
+            + self.served.bytes()
+    }
+
+    /// Drops what the disks served.
+    pub(super) fn forget_served(&mut self) {
+        self.served = Log::default();
+    }
+
+    /// What the disks served, once all events are seen.
+    pub(super) fn into_served(mut self) -> Log {
+        self.served.finish();
+        self.served
+    }
+
+    /// Records that a thread has waited for a request of this disk or partition. Of a partition, the disk is not
+    /// recorded: what each possible disk served is kept.
+    fn waited(&mut self, device: Disk, wait: (u64, u64), count_only: bool) {
+        let is_possible =
+            |disk: &&Disk| **disk == device || may_be_part(device, **disk, &self.disks);
+        for disk in self.disks.iter().filter(is_possible) {
+            self.served.waited(*disk, wait, count_only);
+        }
     }
 
     /// Records that a request has reached a stage. For its submission, records the thread and whether a limit held
@@ -261,9 +288,24 @@ impl Builder {
         {
             return;
         }
+        self.requests.waited(place.0, (queued, time), self.over);
         match self.over {
             true => self.signs.count(),
             false => self.signs.allocates(thread, queued, time),
         }
+    }
+
+    /// Records that a disk has completed a request, for threads that may be waiting for a free one.
+    pub(super) fn note_served(&mut self, time: u64, disk: Disk, request: Option<Request>) {
+        self.requests.disks.insert(disk);
+        if matches!(self.tasks.detail, Detail::Waits) || self.tasks.keep == u64::MAX {
+            return;
+        }
+        let done = Done {
+            issued: request.map_or(time, |request| request.issued),
+            completed: time,
+            of: request.and_then(|request| request.of),
+        };
+        self.requests.served.completes(disk, done, self.over);
     }
 }
