@@ -194,9 +194,8 @@ impl<'a> Watched<'a> {
 
     /// Whether a process belongs to this run: this program, a command that it has run, or LTTng.
     fn is_ours(&self, pid: u64) -> bool {
-        let is_ours = |pid: u32| {
-            pid == std::process::id() || exec::has_run(pid) || self.lttng.contains(&pid)
-        };
+        let is_ours =
+            |pid: u32| pid == std::process::id() || exec::has_run(pid) || self.lttng.contains(&pid);
         u32::try_from(pid).is_ok_and(is_ours)
     }
 
