@@ -22,7 +22,6 @@ pub(crate) mod watch;
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use lt_common::instance::Refusal;
@@ -85,34 +84,6 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     Some(hint.to_string())
 }
 
-/// The time of day, for `-T`, in UTC.
-pub(crate) fn clock() -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    time_of_day(now.map_or(0, |d| d.as_secs()))
-}
-
-/// The time of day of an instant of the kernel's `CLOCK_MONOTONIC`, ns; in UTC.
-pub(crate) fn clock_of(monotonic: u64) -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.unwrap_or_default();
-    let since_boot = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
-        .map_or(Duration::ZERO, Duration::from);
-    // A suspend or a step of the clock since then shifts the result; the alert's `time` stays exact.
-    let ago = since_boot.saturating_sub(Duration::from_nanos(monotonic));
-    time_of_day(now.saturating_sub(ago).as_secs())
-}
-
-/// The time of day of a time since 1970, in seconds; in UTC.
-pub(crate) fn time_of_day(seconds: u64) -> String {
-    let seconds = seconds % 86_400;
-    format!(
-        "{:02}:{:02}:{:02}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,17 +102,5 @@ mod tests {
             assert!(File::open(&path).unwrap().try_lock_shared().is_err());
             std::fs::remove_file(&path).unwrap();
         }
-    }
-
-    #[test]
-    fn the_time_of_an_alert_is_that_of_a_day() {
-        assert_eq!(time_of_day(86_400 + 3_723), "01:02:03");
-        let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap();
-        let (before, of, after) = (
-            clock(),
-            clock_of(Duration::from(now).as_nanos() as u64),
-            clock(),
-        );
-        assert!(of == before || of == after, "{before} {of} {after}");
     }
 }

@@ -41,7 +41,6 @@ use nix::time::{ClockId, clock_gettime};
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
 use self::target::Target;
 use self::watched::{MOST, Seen, Watched};
-use crate::cmd::clock_of;
 use crate::explain::{Explained, alone, explained};
 use crate::record::evidence::Collector;
 use crate::record::flight::{Flight, Plan};
@@ -428,7 +427,7 @@ impl Search<'_> {
         let at_once = capture.as_deref().filter(|_| !self.worst);
         let found = Found {
             explained: at_once.map(|capture| explanation(capture, &alert)),
-            clock: clock_of(alert.time),
+            clock: lt_common::clock::at(alert.time),
             alert,
             beside: seen.alerts,
             capture,

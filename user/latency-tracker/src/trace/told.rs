@@ -62,7 +62,7 @@ impl Told {
     /// The time of day of a time in CLOCK_MONOTONIC, ns, in UTC; as [`Self::since_1970`].
     pub(crate) fn time_of_day(&self, time: u64) -> Option<String> {
         let since = self.since_1970(time)?;
-        Some(crate::cmd::time_of_day(since.as_secs()))
+        Some(lt_common::clock::of_day(since.as_secs()))
     }
 
     /// Whether the trace has no event.
