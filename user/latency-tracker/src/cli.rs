@@ -45,10 +45,10 @@ Questions:
   What was late before? (if an instance or a recorder was running)
     latency-tracker watch -T
     latency-tracker captures
-  Since when has something been late?
-    latency-tracker pending slow_disk   (AGE: time so far)
-    latency-tracker watch -T            (time of day of each alert, in UTC)
-    latency-tracker why                 (time of day in the first line)
+  Since when has something been late? (AGE: so far; -T and why: time of day)
+    latency-tracker pending slow_disk
+    latency-tracker watch -T
+    latency-tracker why
   Which interrupts come most often, which softirqs run too long?
     latency-tracker run irq-storm
     latency-tracker run softirq-storm
