@@ -33,8 +33,8 @@
 //!
 //! Stacks are read one after another, so finding all of them empty does not prove that all were
 //! empty at once: a cell may have come back to a stack that was read already. Therefore
-//! [`Freelist::get`] adds up the tags of the stacks it found empty, until two passes in a row give
-//! equal sums, which is the proof. Tags only grow, so equal sums mean equal tags: no stack changed
+//! [`Freelist::get`] adds up the tags of the stacks it found empty, and fails only when two passes
+//! in a row give equal sums. Tags only grow, so equal sums mean equal tags: no stack changed
 //! between its reading in the first pass and its reading in the second (a hot word found empty
 //! twice with the same tag had nothing put in meanwhile, so it stayed empty), and in the moment
 //! between the passes all of them were empty. Every further pass is caused by the get or put of
@@ -739,7 +739,7 @@ fn warm(hot: &Atomic<u64>, index: Index) -> bool {
 /// Takes the hot cell, or fails with the word if there is none.
 fn cool(hot: &Atomic<u64>) -> core::result::Result<Index, u64> {
     loop {
-        // Acquire: as in `get_hot`.
+        // Acquire: as in `get`.
         let word = hot.load(Acquire);
         let top = word & INDEX_MASK;
         if top == 0 {

@@ -18,10 +18,13 @@
 
 pub(crate) mod tally;
 
-use crate::sys::{
-    atomic::{Atomic, Relaxed},
-    measure::{self, around, Counting, Meter, Missing, Values},
-    platform::{online_cpus, Kernel, PreemptGuard},
+use crate::{
+    engine::platform::Platform,
+    sys::{
+        atomic::{Atomic, Relaxed},
+        measure::{self, around, Counting, Meter, Missing, Values},
+        platform::{Kernel, PreemptGuard},
+    },
 };
 use core::ffi::CStr;
 use kernel::{
@@ -174,7 +177,7 @@ impl Measure {
     }
 
     pub(crate) fn show(&self, out: &SeqFile) {
-        seq_print!(out, "counter {CYCLES} counted cpus={}\n", online_cpus());
+        seq_print!(out, "counter {CYCLES} counted cpus={}\n", Kernel::cpus());
         for (name, state) in self.chosen.names().zip(self.counting.states()) {
             match state {
                 Ok(cpus) => seq_print!(out, "counter {name} counted cpus={cpus}\n"),

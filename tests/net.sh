@@ -9,7 +9,7 @@ ip() { /usr/bin/ip "$@"; }
 between_namespaces() {
 	ip netns add inner
 	ip link add veth0 type veth peer name veth_of_inner1 netns inner
-	# Container runtimes rename interfaces, too. The kernel leaves a part of the old name behind the new one.
+	# Container runtimes rename, too; the kernel leaves a part of the old name behind the new one.
 	ip netns exec inner /usr/bin/ip link set veth_of_inner1 name veth1
 	ip addr add 10.9.0.1/24 dev veth0
 	ip link set veth0 up

@@ -327,10 +327,10 @@ impl Stream for WakeupFile {
                 });
             }
         }
-        // Later alerts are left to the next open file.
+        // Alerts beyond it are left to the next read.
         let until = *reader.until.get_or_insert_with(|| self.0.ring.head());
         let any = print(&self.0, &mut reader.next, until, is_trusted, out)?;
-        // An alert that is being written at this moment is left to the next open file.
+        // Alerts that are being written at this moment are left to the next read.
         Ok(if any { Step::Data } else { Step::End })
     }
 

@@ -123,8 +123,8 @@ impl Schedule {
     }
 
     /// Makes watched work due now, or at the end of the run that is in progress. The caller then
-    /// queues the work. The work becomes overdue if this CPU hangs before a worker starts it, or if
-    /// it must wait for a run that hangs on another CPU.
+    /// queues it. If this CPU hangs before a worker starts it, or if it waits for a run that hangs
+    /// on another CPU, it becomes overdue.
     pub(crate) fn kick(&mut self, machine: &impl Machine) {
         if !self.is_watched || self.is_stopped {
             return;
@@ -135,8 +135,8 @@ impl Schedule {
         }
         let (now, this) = (machine.now(), machine.cpu());
         self.due = Some(self.due.map_or(now, |due| due.min(now)));
-        // The timer that is armed here stays armed until the CPU that is asked to watch has armed
-        // its own: if that CPU hangs, this one still watches.
+        // This CPU watches until another one has started the watch, which that one does not do if
+        // it is the CPU that hangs.
         if machine.may_watch(this) && next(machine, this, Some(this)).is_some() {
             self.look_later(machine);
         }
@@ -203,8 +203,8 @@ impl Schedule {
     pub(crate) fn takes_over(&mut self, machine: &impl Machine) -> bool {
         let takes_over = self.is_overdue(machine);
         if takes_over {
-            // If the work still waits for the other CPU's worker, it is cancelled: from now on the
-            // timer queues it here.
+            // The work still waits for the other CPU's worker. From now on the timer queues it
+            // here.
             machine.cancel();
         } else {
             self.look_later(machine);
@@ -224,8 +224,8 @@ impl Schedule {
                 self.ask(machine, cpu);
             }
         }
-        // If another CPU was asked to watch, this one keeps watching until that CPU has started. If
-        // that CPU is late, the end of a run replaces it.
+        // If another CPU was asked to watch, this one watches until that one has started; the end
+        // of a run replaces it if it is late.
         let asked = self.watch.filter(|watch| watch.cpu != machine.cpu());
         self.look_later(machine);
         self.watch = self.watch.map(|here| asked.unwrap_or(here));

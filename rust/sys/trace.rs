@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The module's own tracepoints: `latency_tracker:alert`, and one for each tracker that declares
-//! its alert.
+//! The module's own tracepoints: `latency_tracker:alert` and one for each tracker.
 //!
 //! C header: include/trace/events/latency_tracker.h
 

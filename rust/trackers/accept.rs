@@ -31,10 +31,8 @@ tracker! {
     threshold: 100_000_000;
     tasks: true;
     counters {
-        /// Connections closed before anything was sent; included in `gone`.
+        /// Part of `gone`: sockets closed without having sent anything.
         closed,
-        /// Calls of accept(2) that fprobe could not follow, successful or not.
-        missed,
     }
     params {
         port: ParamKind::Id { max: u16::MAX as u64 } => ALL, "only connections to this local port";
@@ -42,30 +40,26 @@ tracker! {
     keeps: [9];
     stored: socket family local_port remote_port local remote fd bytes;
     alert {
-        /// 16 hexadecimal digits that stand for the socket, as %p prints its address.
+        /// The socket.
         socket: Address at 0,
-        /// The family of its addresses: ip, ipv6, unix or other.
+        /// The family of its addresses, `AF_...`
         family: u16 at 5:32 = |it, _| family_name(it.family),
-        /// The local address: ADDRESS:PORT, [ADDRESS]:PORT, or nothing.
+        /// The local address, in network byte order.
         local: Ip at 1 = |it, _| it.address(it.local, it.local_port),
         local_port: u16 at 5:16 if traced,
-        /// The remote address, written like local.
+        /// The remote address.
         remote: Ip at 3 = |it, _| it.address(it.remote, it.remote_port),
         remote_port: u16 at 5 if traced,
-        /// The file descriptor that accept(2) returned.
+        /// The file descriptor in the task that accepted the connection.
         fd: i32 at 6,
-        /// Number of bytes sent first; 0 with a timeout.
+        /// The number of bytes first sent; 0 with a timeout.
         bytes: u64 at 7 if alert,
     }
     attach: accept::Attachment<Probes> = accept::Attachment::new, accept::missing::<Probes>;
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        fn collect_missed(attached: &mut accept::Attachment<Probes>) {
-            attached.collect_missed();
-        }
-
-        // An address is printed with its family and port. `bytes` is known only at the end.
+        // Addresses need their family and port; the rest is known only with the end.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["local", "remote", "bytes"]);
     }
 }
@@ -135,9 +129,5 @@ impl accept::Observer for Probes {
         {
             self.core.count_extra(&guard, COUNT_CLOSED);
         }
-    }
-
-    fn missed(&self, calls: u64) {
-        self.core.add_extra(&Kernel::guard(), COUNT_MISSED, calls);
     }
 }

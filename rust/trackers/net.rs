@@ -51,13 +51,11 @@ tracker! {
     key: 1;
     threshold: 10_000_000;
     counters {
-        /// Packets copied to user space; included in `ended`.
+        /// Part of `ended`: one counter for each kind of end.
         copied,
-        /// Packets consumed; included in `ended`.
         consumed,
-        /// Packets dropped; included in `ended`.
         dropped,
-        /// Packets that became part of another packet; included in `gone`.
+        /// Part of `gone`: packets that became part of another one.
         merged,
     }
     params {
@@ -70,25 +68,23 @@ tracker! {
     keeps: [5];
     stored: skb dev ifindex netns len protocol transport end drop_reason location;
     alert {
-        /// 16 hexadecimal digits that stand for the packet, as %p prints its address.
+        /// The packet.
         skb: Address at 0,
-        /// The device that received it.
+        /// The name of the device.
         dev: Name16 at 1,
-        /// The number of that device.
+        /// The number of the device.
         ifindex: u32 at 3:32,
-        /// The network namespace in which the device has this name and number.
+        /// The network namespace of the device.
         netns: u32 at 5,
-        /// The protocol: ip, ipv6, arp, or the Ethernet type, 0x and 4 digits.
+        /// The protocol, by its Ethernet number.
         protocol: Protocol at 4:16,
-        /// The transport protocol: tcp, udp, icmp, icmpv6, sctp, or a number, also the number of an
-        /// IPv6 extension header; none if it is not IP, or IPv6 with hop-by-hop options.
+        /// The transport protocol of an IP packet, `IPPROTO_...`
         transport: Transport at 4,
-        /// The length in bytes, without the link header.
+        /// The length in bytes.
         len: u32 at 3,
-        /// How it ended: copied, consumed, dropped; none with a timeout.
+        /// How the packet ended.
         end: u8 at 6:32 in ENDS if alert,
-        /// `drop_reason`, `location`: only if it was dropped: why, by the kernel's name or a
-        /// number, and the function that dropped it.
+        /// Why the packet was dropped, and where.
         drop_reason: u32 at 6 if alert => show_reason,
         /// Where the packet was dropped.
         location: Location at 7 if traced,
@@ -97,7 +93,7 @@ tracker! {
     impl {
         const LABELS: labels::Rules = labels::Rules {
             has_owner: false,
-            // Known only at the end.
+            // Known only with the end.
             excluded: &["end", "drop_reason"],
             ..labels::Rules::ALL
         };

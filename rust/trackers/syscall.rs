@@ -10,21 +10,17 @@
 //!        |<--------------------------- delay ----------------------->|  reason=threshold
 //! ```
 //!
-//! The key is the address of the task, which makes one call at a time. A call starts with
-//! `sys_enter` and ends with `sys_exit`, except when the task exits, in the call or because it was
-//! killed: the event is dropped (`gone`). Special cases:
+//! The key is the task, which makes one call at a time. A call starts with `sys_enter` and ends
+//! with `sys_exit`, except when:
 //!
+//! - The task exits, in the call or because it was killed: the event is dropped (`gone`).
 //! - A thread other than the group leader calls execve(): it takes over the thread id of the
-//!   leader, which is killed. From `sched_process_exec` on, the event has the new id (`renamed`).
-//!   If the call fails between the takeover and that tracepoint, which kills the process, the event
-//!   ends with the old id.
+//!   leader, which is killed. The event continues with the new id (`renamed`).
 //! - A new task returns from the call that its parent entered: this end has no start and is not
 //!   counted.
 //! - A task sleeps in a call when the instance starts: it gets an event then (stock.rs). A running
 //!   or runnable task does not, as there is no way to tell whether it is still in its call. If it
-//!   is, the end of that call has no start and is not counted. A task that is exiting gets no event
-//!   either: it may sleep after `sched_process_exit`, and the event would stay until another task
-//!   gets its address.
+//!   is, the end of that call has no start and is not counted.
 //!
 //! With `stacks=switch`, the stack of a task whose call has exceeded the threshold is walked at
 //! each switch-in, while it is still the stack of the wait. Each of these stacks is an alert with
@@ -73,9 +69,9 @@ tracker! {
         Some("calls in flight at the start, which can be found on x86-64 only")
     };
     counters {
-        /// Calls that continued under another thread id (execve of a thread).
+        /// Events that continued with another thread id.
         renamed,
-        /// Alerts with reason=stack; included in `alerts`.
+        /// Alerts with `reason=stack`.
         stacks,
     }
     params {
@@ -96,24 +92,21 @@ tracker! {
     stored: number abi returned arg ret;
     printed: number abi arg returned ret;
     alert {
-        /// `call`, `number`, `abi`: the name of the call, `?` if it has none; its number; and the
-        /// ABI of that number: native, compat, or x32, which only x86 has.
+        /// The call: its name, its number and its ABI.
         number: i32 at 0 => call::show_call,
         abi: u8 at 0:32 in ABIS if traced,
         /// Whether the call has returned.
         returned: bool at 0:48 if traced,
-        /// `arg0`, `arg1`, `arg2`: the first three arguments, 0x and hexadecimal; arbitrary beyond
-        /// those that the call takes.
+        /// The first three arguments; arbitrary beyond those that the call takes.
         arg: Registers at 1 => call::show_arguments,
-        /// The result; missing if the call has not returned: in pending, with a timeout, and with
-        /// reason=stack.
+        /// The result, once the call has returned.
         ret: i64 at 4 => call::show_result,
     }
     attach: Attachment<Probes> = syscall::attach,
         || tracepoint::missing(syscall::probes::<Probes>()).or_else(stock::missing);
     impl {
         const LABELS: labels::Rules = labels::Rules {
-            // Known only at the end.
+            // Known only with the end.
             excluded: &["ret"],
             wider: Some(("number", "call", 40)),
             ..labels::Rules::ALL
@@ -140,12 +133,6 @@ impl Detail {
     }
 }
 
-/// Returns the key of a task's call. Not the thread id, which may change during an execve().
-#[inline(always)]
-fn key(task: &TaskRef<'_>) -> [u64; 1] {
-    [task.address()]
-}
-
 impl Probes {
     fn take_stock(&self) {
         stock::take(&self.core, |waiting| {
@@ -155,7 +142,7 @@ impl Probes {
                 return None;
             }
             let known = Detail::new(call, called.arguments);
-            Some((key(&task), known.data(tasks::owner(&task))))
+            Some((tasks::key(&task), known.data(tasks::owner(&task))))
         });
     }
 
@@ -186,7 +173,7 @@ impl Probes {
             return;
         }
         let data = Detail::new(call, registers.arguments()).data(tasks::owner(task));
-        engine.event_in_unique(guard, &key(task), Kernel::now(), &data);
+        engine.event_in_unique(guard, &tasks::key(task), Kernel::now(), &data);
     }
 }
 
@@ -209,15 +196,16 @@ impl Observer for Probes {
     #[inline(always)]
     fn left(&self, _: &syscall::Registers<'_>, ret: i64) {
         let guard = &Kernel::guard();
-        let key = TaskRef::with_current(|task| key(&task));
+        let key = TaskRef::with_current(|task| tasks::key(&task));
         self.end(guard, &key, |alert| {
             (alert.returned, alert.ret) = (true, ret);
         });
     }
 
-    fn renamed(&self, guard: &Guard) {
+    fn renamed(&self, guard: &Guard, old: u32) {
         TaskRef::with_current(|task| {
-            let found = self.core.engine().update(guard, &key(&task), |event| {
+            let (engine, key) = (self.core.engine(), tasks::key(&task));
+            let renamed = engine.rename(guard, &[u64::from(old)], &key, |event| {
                 let data = event.data();
                 // The name that the task had when it made the call.
                 let comm = record::owner(&data).comm;
@@ -229,14 +217,14 @@ impl Observer for Probes {
                 event.set_data(&known.data(owner));
                 Verdict::Keep
             });
-            if found.is_some() {
+            if renamed == Some(Verdict::Keep) {
                 self.core.count_extra(guard, COUNT_RENAMED);
             }
         });
     }
 
     fn exited(&self, guard: &Guard) {
-        let key = TaskRef::with_current(|task| key(&task));
+        let key = TaskRef::with_current(|task| tasks::key(&task));
         self.core.engine().update(guard, &key, |_| Verdict::Gone);
     }
 
@@ -249,7 +237,7 @@ impl Observer for Probes {
         let engine = self.core.engine();
         let mut late = None;
         // The task is not on the CPU yet, so it cannot leave the call now.
-        engine.update(guard, &key(&task), |event| {
+        engine.update(guard, &tasks::key(&task), |event| {
             let (now, start) = (Kernel::now(), event.start());
             let (delay, threshold) = (now.saturating_sub(start), engine.threshold());
             if delay > threshold {
@@ -259,7 +247,7 @@ impl Observer for Probes {
                     delay,
                     found: event.was_found(),
                     threshold,
-                    key: key(&task),
+                    key: tasks::key(&task),
                     data: event.data(),
                 });
             }

@@ -15,7 +15,7 @@
 //! Once its function has been called, its memory may also be freed and used for another work item.
 //! So there are two keys, of two words each. While the work waits, the key is its address, which
 //! only one waiting work item has. While the work runs, the key is its address and the task that
-//! runs it: both are known at the end without access to the work. With `part=all`, the event gets
+//! runs it, which is known at the end without access to the work. With `part=all`, the event gets
 //! its second key at the start of the work ([`Engine::rename`](crate::engine::Engine::rename)).
 //!
 //! A work item that is queued again *while* it waits, by mod_delayed_work(), has been waiting since
@@ -61,9 +61,9 @@ tracker! {
     threshold: 10_000_000;
     own: Requeued;
     counters {
-        /// Items that started without a recorded queueing; not with part=running.
+        /// Work items that were started, but whose queueing was missed.
         unqueued,
-        /// Items that were queued again while they waited: the wait counts from the first time.
+        /// Work items that were queued again while they waited.
         requeued,
     }
     params {
@@ -72,29 +72,25 @@ tracker! {
     }
     keeps: detail;
     alert {
-        /// 16 hexadecimal digits that stand for the work item, as %p prints its address.
+        /// The work.
         work: Address at 0,
-        /// Its function, and the module that contains it.
+        /// Its function.
         func: Func at 1,
-        /// The name of its workqueue; empty if the kernel has no BTF, or with part=running.
+        /// The name of its workqueue.
         workqueue: Name32 at 2,
-        /// running; waiting if it was not started; in pending also cancelled, if it no longer waits
-        /// although no start was seen.
+        /// Whether the work runs.
         running_now: bool at 6:63 in STATES as state = |it, how| it.state(how),
-        /// The CPU on which it was started; 0 if it was not.
+        /// The CPU where the work was started.
         worker_cpu: u32 at 6,
-        /// The task that queued it; 0 and empty if context is not task, or with part=running.
+        /// The task that queued the work; none for an interrupt.
         by: Actor at 9,
-        /// The context of the CPU that queued it: task, softirq, hardirq or nmi; task with
-        /// part=running.
+        /// The context of the CPU that queued the work.
         context: Context at 6:32,
-        /// In an event, the mark of that task's start; in an alert, the context.
+        /// The mark of that task's start, kept only in an event.
         note: U20 at 9:44 if kept,
-        /// How long it waited, in nanoseconds; 0 with part=running.
-        // In an event, the time of the queueing, 0 if not seen.
+        /// Time in the queue, in nanoseconds. In an event, the time of the queueing, 0 if not seen.
         queued: u64 at 7 if alert,
-        /// How long it has been running, in nanoseconds; 0 if it was not started.
-        // In an event, the time of the start, 0 if the work has not started.
+        /// Time running so far. In an event, the time of the start, 0 if the work has not started.
         running: u64 at 8 if alert,
     }
     attach: workqueue::Attachment<Probes> = |live: Arc<Probes>| {
@@ -104,11 +100,10 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = "a worker of the kernel has no stack in user space";
 
-        // Timestamps in an event; they become durations only in an alert.
+        // In an event these are timestamps; they become durations only at its end.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["queued", "running"]);
 
-        // A reader that writes alerts to a terminal queues work items: each of its writes could
-        // otherwise raise the next alert.
+        // If work items write the alerts to a terminal, each alert would otherwise raise the next.
         const IS_OF_TASKS: bool = true;
 
         fn suspect(detail: &Detail, _: Owner) -> Owner {

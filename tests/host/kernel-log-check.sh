@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# scripts/kernel-log-check tells kernel messages that indicate a problem from harmless ones.
+# Which kernel messages count as a problem, and which do not.
 # timeout: 20
 
 . "$(dirname "$0")/../host.sh"

@@ -27,7 +27,6 @@
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, its root has no LTTng
 # timeout: 180
-# worth: the only proof that traces and trackers measure the same, event by event, for six trackers
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

@@ -3,8 +3,8 @@
 #
 # A SCHED_FIFO process keeps a computing process off its CPU for 100 ms. This is reported once, with
 # the task that ran instead. A process with a quota of 10 % of a CPU waits for the rest of each
-# period of 100 ms. There are as many alerts as the kernel counts throttled periods, or one fewer.
-# They say that the process was throttled. Where the CPU was idle meanwhile, they name the idle task.
+# period of 100 ms. There are as many alerts as the kernel counts throttled periods, without a task
+# that ran instead, since the CPU was idle; the alerts say that the process was throttled.
 # kernels: stock rt
 # cpus: 2
 # root: full

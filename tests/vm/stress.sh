@@ -9,7 +9,6 @@
 # long: stock
 # cpus: 4
 # root: full
-# arm64: yes
 # timeout: 240
 # worth: everything at once on four CPUs finds faults that no test looks for
 

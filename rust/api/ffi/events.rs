@@ -60,8 +60,7 @@ fn count_or_errno(result: Result<u64>) -> c_int {
     )
 }
 
-/// Copies the `size` bytes stored in words, or as many as fit, to a buffer of `room` bytes. Returns
-/// `size`.
+/// Copies bytes that are stored in words to a buffer of `room` bytes; returns their number.
 ///
 /// # Safety
 ///

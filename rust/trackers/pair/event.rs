@@ -18,17 +18,17 @@ use kernel::{
 pub(super) type FieldValues = [u64; FIELDS];
 
 record! {
-    /// The start of an operation, and its end if there was one.
+    /// A begin, and its end if there was one.
     pub(crate) struct Detail {
-        /// The context of the CPU at the start.
+        /// What the CPU was doing at the begin.
         context: Context at 0,
-        /// Number of fields of the key, and the fields.
+        /// How many fields the key has, and the fields.
         keys: u8 at 0:8 if kept,
         key: FieldValues at 1 => show_key,
-        /// Number of values to show of the start, and the values.
+        /// The shown values of the begin.
         begins: u8 at 0:16 if kept,
         begin: FieldValues at 3 => show_begin,
-        /// Number of values to show of the end, and the values. An event has only their number.
+        /// The shown values of the end. Not in an event.
         ends: u8 at 0:24 if kept,
         end: FieldValues at 5 if end => show_end,
     }

@@ -40,11 +40,10 @@ module! {
     params: {
         probe: u64 {
             default: 0,
-            description: "What to measure. 0: the engine. 1: the block tracepoint, with the \
-                          tracker block. 2 to 7: sched_switch without a tracker, with wakeup, \
-                          runqueue or offcpu that follow no task, with offcpu that follows all, \
-                          and with syscall stacks. 8: a full pool, for 2 or 16 CPUs. From 10 on: \
-                          the scenarios WAYS and then EMPTY_WAYS in bench.rs",
+            description: "Only pass the tracepoint that a tracker is attached to: 1 block, or 2 sched_switch, \
+                          whose tracker follows no task: 3 wakeup, 4 runqueue, 5 offcpu; 6 offcpu follows all; \
+                          7 syscall, for stacks; 8 a full pool, for 2 or 16 CPUs; from 10 on, what happens from a begin to its end, by WAYS \
+                          in bench.rs",
         },
         calls: u64 {
             default: 10_000,
@@ -56,15 +55,15 @@ module! {
         },
         bpf_start: u64 {
             default: 0,
-            description: "File descriptor of the BPF program that begins an event",
+            description: "BPF program that begins, a file descriptor",
         },
         bpf_end: u64 {
             default: 0,
-            description: "File descriptor of the BPF program that ends an event",
+            description: "BPF program that ends, a file descriptor",
         },
         bpf_empty: u64 {
             default: 0,
-            description: "File descriptor of the BPF program that does nothing",
+            description: "BPF program that does nothing, a file descriptor",
         },
     },
 }

@@ -20,7 +20,7 @@ extern "C" {
 }
 
 /// Sleeps briefly.
-pub(crate) fn doze() {
+fn doze() {
     // SAFETY: Called by our threads, which may sleep.
     unsafe { lt_doze() };
 }

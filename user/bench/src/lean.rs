@@ -8,7 +8,7 @@ use crate::{
 };
 use std::{cell::Cell, marker::PhantomData};
 
-/// Maximum number of threads.
+/// The most threads.
 pub(crate) const CPUS: usize = 64;
 
 thread_local! {

@@ -3,12 +3,7 @@
 //! Unit tests of the module's files that this crate compiles, and tests of interrupts, which
 //! concern all of these files.
 
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test may stop at the first surprise"
-)]
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod alert;
 mod chain;

@@ -5,12 +5,8 @@
 
 #![cfg(not(loom))]
 #![deny(unsafe_op_in_unsafe_fn)]
-#![expect(dead_code, reason = "the module uses more of its engine")]
-#![expect(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a test may stop at the first surprise"
-)]
+#![allow(dead_code)]
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 include!("../src/engine.rs");
 
@@ -367,8 +363,8 @@ impl Fates {
     }
 }
 
-/// Runs all operations concurrently: in threads that the scheduler migrates, in interrupts, and with
-/// a thread that searches for timeouts all the time.
+/// All operations concurrently: by threads that the scheduler migrates, in interrupts, and with a
+/// thread that searches for timeouts all the time.
 #[test]
 fn all_operations_at_once_add_up() {
     const STEPS: u64 = 300_000;
@@ -486,7 +482,7 @@ fn end(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, end: u64, is: bool)
         is
     };
     let late = |late: &Late<1, 4>| {
-        assert_eq!(late.why, Why::LateEnd, "no delay exceeds the threshold");
+        assert_eq!(late.why, Why::LateEnd, "the threshold is not for here");
         fates.note(late.data, Fates::LATE);
     };
     engine.event_out(&Numa::guard(), &[key], end, is_end, late)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Most of the commands, one module each.
+//! The smaller commands, one module each.
 
 pub(crate) mod apply;
 pub(crate) mod captures;
@@ -19,12 +19,8 @@ pub(crate) mod tree;
 mod unseen;
 pub(crate) mod watch;
 
-use std::fs::{File, Permissions};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
 use lt_common::instance::Refusal;
 use lt_common::module;
 use lt_proc::{Fields, Nanos, ProcError, ProcRoot};
@@ -35,20 +31,6 @@ pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, 
         Some(name) => Ok(vec![root.instance(name)?.name]),
         None => Ok(root.instances()?.into_iter().map(|i| i.name).collect()),
     }
-}
-
-/// Creates a file if it does not exist, and locks it until the result is dropped. Only its owner may open the file,
-/// since a process that can open it can lock it, too, and block the caller.
-fn lock(path: &Path) -> Result<File> {
-    let about = || path.display().to_string();
-    let mut options = File::options();
-    options.write(true).truncate(true).create(true).mode(0o600);
-    let file = options.open(path).with_context(about)?;
-    // An existing file may have another mode.
-    let private = Permissions::from_mode(0o600);
-    file.set_permissions(private).with_context(about)?;
-    file.lock().with_context(about)?;
-    Ok(file)
 }
 
 /// The note about an instance that was removed, and created again under the same name.
@@ -115,22 +97,6 @@ fn time_of_day(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_the_owner_can_hold_a_lock() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("lock");
-        File::create(&path).unwrap();
-        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-        // An existing file, then a new one.
-        for _ in 0..2 {
-            let locked = lock(&path).unwrap();
-            let mode = locked.metadata().unwrap().permissions().mode();
-            assert_eq!(mode & 0o7777, 0o600);
-            assert!(File::open(&path).unwrap().try_lock_shared().is_err());
-            std::fs::remove_file(&path).unwrap();
-        }
-    }
 
     #[test]
     fn the_time_of_an_alert_is_that_of_a_day() {

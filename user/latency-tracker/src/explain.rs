@@ -61,7 +61,7 @@ struct Report<'a> {
 /// The explanation of an alert.
 pub(crate) struct Explained {
     pub(crate) text: String,
-    /// Whether the trace starts too late to show the largest part of the delay; false for a request.
+    /// Whether the trace starts too late to show the largest part of the delay.
     pub(crate) is_cut: bool,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     };
     let goes_on = &mut || ();
     let (told, requests) = read(&trace, &alerts, &evidence, &interrupted, drawn, goes_on)?;
-    let reports = reports(&told, &alerts, &evidence, requests, &interrupted, goes_on)?;
+    let reports = reports(&told, &alerts, &evidence, requests, goes_on);
     if let Some(file) = &args.perfetto {
         draw::draw(&told, &evidence, &reports, file, &interrupted)?;
     }
@@ -100,7 +100,6 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
         page(bars_in_picture)?.draw(file)?;
     }
     for (i, report) in reports.iter().enumerate() {
-        poll(&interrupted)?;
         if args.json {
             out::json(report)?;
             continue;
@@ -116,14 +115,6 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
         told.say_how_fast();
     }
     Ok(Outcome::Fine)
-}
-
-/// Fails once a signal has set `interrupted`.
-fn poll(interrupted: &AtomicBool) -> Result<()> {
-    if interrupted.load(Ordering::Relaxed) {
-        bail!("interrupted");
-    }
-    Ok(())
 }
 
 /// The task that was delayed: `fio/812`, or `swapper/1` for an idle processor.
@@ -204,7 +195,9 @@ pub(crate) fn recorded_with(trace: &Path, interrupted: &AtomicBool) -> Result<Ve
     }
     // If the trace cannot be read, the analysis reports it.
     let carried = carried::read(trace, interrupted);
-    poll(interrupted)?;
+    if interrupted.load(Ordering::Relaxed) {
+        bail!("interrupted");
+    }
     let carried = carried.unwrap_or_default().alerts;
     if !carried.is_empty() {
         return Ok(carried);
@@ -273,7 +266,7 @@ pub(crate) fn explained(
         Threads::Explained,
         goes_on,
     )?;
-    let reports = reports(&told, alerts, &evidence, requests, &never, goes_on)?;
+    let reports = reports(&told, alerts, &evidence, requests, goes_on);
     let explained = reports.into_iter().map(|report| Explained {
         text: report.text,
         is_cut: report.is_cut,
@@ -345,15 +338,13 @@ fn read(
     Ok((told, requests))
 }
 
-/// Explains each alert; fails before the next one if `interrupted`.
 fn reports<'a>(
     told: &Told,
     alerts: &'a [Alert],
     evidence: &Evidence,
     requests: Vec<block::Explanation>,
-    interrupted: &AtomicBool,
     goes_on: &mut dyn FnMut(),
-) -> Result<Vec<Report<'a>>> {
+) -> Vec<Report<'a>> {
     let mut requests = requests.into_iter();
     let mut report = |alert: &'a Alert| match block::explains(alert) {
         false => {
@@ -377,10 +368,9 @@ fn reports<'a>(
             }
         }
     };
-    let one = |alert: &'a Alert| -> Result<Report<'a>> {
-        poll(interrupted)?;
+    let one = |alert| {
         goes_on();
-        Ok(report(alert))
+        report(alert)
     };
     alerts.iter().map(one).collect()
 }

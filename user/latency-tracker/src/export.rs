@@ -38,7 +38,7 @@ const PARTING: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// Where to listen. Another machine needs an address that it can reach. There is no encryption and no password.
+    /// Where to listen. Another machine needs an address that it can reach: there is no encryption, and no password.
     #[arg(
         short,
         long,
@@ -126,9 +126,8 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
             let now = Instant::now();
             if *time <= now {
                 let pushed = exporter.push(&resource, outbox);
-                let pushed = pushed.map_err(anyhow::Error::from);
                 if let (false, Err(error)) = (failed, &pushed) {
-                    note(&format!("no metrics: {error:#}"));
+                    note(&format!("no metrics: {error}"));
                 }
                 failed = pushed.is_err();
                 // Times that have passed meanwhile are skipped.

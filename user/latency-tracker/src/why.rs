@@ -108,8 +108,8 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         false => flight(&target, captures.path(), &mut left),
     };
     let worst = args.worst || waiting.is_some();
-    let evidence = flight.as_ref().map(|_| Collector::start(Path::new("/")));
-    watched.arm(over, worst)?;
+    let evidence = Collector::start(Path::new("/"));
+    watched.arm(over, worst, &mut left)?;
     if signals.last().is_some() {
         return Ok(Outcome::Fine);
     }
@@ -230,8 +230,7 @@ struct Search<'a> {
     began: u64,
     flight: Option<Flight>,
     captures: &'a Captures,
-    /// Facts for an explanation from a trace; `None` without a recording.
-    evidence: Option<Collector>,
+    evidence: Collector,
     missed: u64,
     /// Number of explained operations whose cause began before the recording.
     cut: usize,
@@ -308,8 +307,7 @@ impl Search<'_> {
         if seen.alerts.is_empty() {
             return Ok(());
         }
-        let collector = self.evidence.as_mut();
-        let late = collector.map(|collector| collector.woken(&seen.alerts));
+        let late = self.evidence.woken(&seen.alerts);
         if !self.worst {
             // The system call around a late request or wait ends later.
             self.signals.sleep(AROUND)?;
@@ -374,26 +372,25 @@ impl Search<'_> {
         &mut self,
         alert: &Alert,
         alerts: &[Alert],
-        late: Option<crate::record::evidence::Seen>,
+        late: crate::record::evidence::Seen,
     ) -> Result<Option<PathBuf>> {
-        let (Some(flight), Some(collector), Some(late)) = (&self.flight, &mut self.evidence, late)
-        else {
-            return Ok(None);
-        };
-        let evidence = || {
+        let evidence = |collector: &mut Collector| {
             let evidence = collector.finish(late);
             collector.rearm();
             evidence
         };
         // A trace that started during the delay does not show the cause.
-        if alert.start() < self.began {
-            evidence();
-            return Ok(None);
-        }
+        let flight = match &self.flight {
+            Some(flight) if alert.start() >= self.began => flight,
+            _ => {
+                evidence(&mut self.evidence);
+                return Ok(None);
+            }
+        };
         let begun = Instant::now();
         let partial = flight.snapshot(self.captures);
         let took = begun.elapsed();
-        let evidence = evidence();
+        let evidence = evidence(&mut self.evidence);
         let mut partial = partial?;
         let alone = self.captures.alone()?;
         let number = self.captures.number(&mut partial)?;
@@ -470,10 +467,7 @@ impl Found {
         };
         if let Some(capture) = &self.capture {
             let file = capture.join("explanation.txt");
-            // A full disk must not cost the explanation.
-            if let Err(error) = std::fs::write(&file, &text) {
-                note(&format!("{} not saved: {error}", file.display()));
-            }
+            std::fs::write(&file, &text).with_context(|| file.display().to_string())?;
         }
         for line in text.lines() {
             out::line(line)?;

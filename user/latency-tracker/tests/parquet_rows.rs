@@ -159,7 +159,7 @@ fn sorted(rows: impl IntoIterator<Item = Vec<Value>>) -> Vec<String> {
     rows
 }
 
-const OPERATION: [&str; 21] = [
+const OPERATION: [&str; 20] = [
     "duration_ns",
     "start_ns",
     "end_ns",
@@ -180,7 +180,6 @@ const OPERATION: [&str; 21] = [
     "function",
     "workqueue",
     "reclaim",
-    "file",
 ];
 
 /// An operation of the JSON in the order of `OPERATION`, then the kind of a lock.
@@ -206,7 +205,6 @@ fn operation(case: &Value) -> Vec<Value> {
         "function",
         "workqueue",
         "reclaim",
-        "file",
     ];
     let value = |name: &str| match name {
         "" => case["thread"]["tid"].clone(),

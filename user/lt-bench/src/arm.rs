@@ -207,7 +207,7 @@ impl<'a> Armed<'a> {
             .try_for_each(|session| session.record(on))
     }
 
-    /// Returns the flight recorder, if there is one.
+    /// The flight recorder, if there is one.
     pub(super) fn session(&self) -> Option<&Session> {
         self.session.as_ref()
     }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::measure::Moved;
 
-/// Maximum number of counters that the sentence names.
+/// The number of counters that are named.
 const NAMED: usize = 3;
 
 /// A peak.

@@ -42,11 +42,6 @@ fn directory_below(root: &Path, path: &str) -> Option<PathBuf> {
     (!leads_out).then(|| root.join(below))
 }
 
-/// Returns the number of the cgroup at this path. `None` if there is none, or if it is not visible here.
-pub fn number(path: &str) -> Option<u64> {
-    number_of(&directory(path)?)
-}
-
 /// Returns the number of the cgroup in this directory: the number of its inode. `None` if there is no cgroup.
 fn number_of(directory: &Path) -> Option<u64> {
     let found = fs::metadata(directory).ok()?;

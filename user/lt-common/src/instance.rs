@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Loads the module, creates and removes instances, and explains why the module refuses a request.
+//! Loads the module, creates instances, and explains why the module refuses one.
 
 mod loaded;
 mod pitfalls;
@@ -8,7 +8,7 @@ mod pitfalls;
 use std::path::Path;
 use std::{fmt, io};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use lt_proc::{Nanos, ProcError, ProcRoot, Setting, TrackerInfo, parse_duration, valid_name};
 
 use crate::exec::Exec;
@@ -152,7 +152,11 @@ pub fn create(
     let info = trackers.iter().find(|t| t.name == tracker);
     let settings: Vec<Setting> = settings.iter().map(|s| in_seconds(s, info)).collect();
     for setting in &settings {
-        if let Some(text) = bare(setting, info) {
+        let is_there = |name: &str| Path::new("/sys/class/net").join(name).exists();
+        for text in bare(setting, info)
+            .into_iter()
+            .chain(absent(setting, info, is_there))
+        {
             say(&text);
         }
     }
@@ -173,31 +177,12 @@ pub fn create(
             let hint = info.and_then(|info| {
                 settings
                     .iter()
-                    .find_map(|setting| pitfalls::hint(setting, info, sys))
+                    .find_map(|setting| pitfalls::names_hint(setting, info, sys))
             });
             let hint = hint.unwrap_or_else(|| show(tracker));
             Err(Refusal { text, hint }.into())
         }
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Removes an instance. If the kernel refuses, the error is the message in the kernel log, to which the errno would add
-/// nothing. It is a [`ProcError`] if there is no message, or no such instance.
-pub fn remove(root: &ProcRoot, name: &str) -> Result<()> {
-    let mut log = Kmsg::from_now();
-    let removed = root.remove(name);
-    removed.map_err(|error| not_removed(error, &log.said()))
-}
-
-fn not_removed(error: ProcError, said: &[String]) -> anyhow::Error {
-    match &error {
-        ProcError::Refused { source, .. }
-            if source.kind() != io::ErrorKind::NotFound && !said.is_empty() =>
-        {
-            anyhow!(said.join("; "))
-        }
-        _ => error.into(),
     }
 }
 
@@ -241,6 +226,27 @@ fn bare(setting: &Setting, info: Option<&TrackerInfo>) -> Option<String> {
     ))
 }
 
+/// Returns a warning about a missing network device. The kernel accepts any name, since a device
+/// may appear later, or be in another namespace.
+fn absent(
+    setting: &Setting,
+    info: Option<&TrackerInfo>,
+    is_there: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let mut params = info.into_iter().flat_map(|info| &info.params);
+    let is_device = params.any(|p| p.name == setting.key && p.kind.starts_with("net-device"));
+    // Escapes are left to the kernel to decode.
+    if !is_device || setting.value == "all" || setting.value.contains(['\\', '/']) {
+        return None;
+    }
+    (!is_there(&setting.value)).then(|| {
+        format!(
+            "{setting}: no network device in this namespace has this name (see `ip link`); without one \
+             nothing is reported"
+        )
+    })
+}
+
 /// Returns the word in `words` that a misspelt `word` most likely means, if one is close enough.
 pub fn meant<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest(word, words).first().copied()
@@ -277,24 +283,6 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_removal_has_the_reason_in_the_log() {
-        let error = |kind: io::ErrorKind, said: &[&str]| {
-            let refused = ProcError::Refused {
-                line: "-a".into(),
-                tracker: String::new(),
-                source: kind.into(),
-            };
-            let said: Vec<String> = said.iter().copied().map(String::from).collect();
-            not_removed(refused, &said)
-        };
-        let busy = io::ErrorKind::ResourceBusy;
-        let why = "only the module that created this instance can remove it: \"a\"";
-        assert_eq!(format!("{:#}", error(busy, &[why])), why);
-        assert!(error(busy, &[]).is::<ProcError>());
-        assert!(error(io::ErrorKind::NotFound, &["no such instance"]).is::<ProcError>());
-    }
-
-    #[test]
     fn minutes_are_translated_where_a_duration_is_meant() {
         let info = block();
         for (from, to) in [
@@ -322,6 +310,18 @@ mod tests {
             "events=10",
         ] {
             assert_eq!(bare(&setting(fine), Some(&info)), None, "{fine}");
+        }
+    }
+
+    #[test]
+    fn a_network_device_that_is_not_there_is_mentioned() {
+        let text = "net: x\n  threshold=1 duration: y\n  dev=all net-device|all: z\n";
+        let info = TrackerInfo::parse_all(text).unwrap().remove(0);
+        let said = |text| absent(&setting(text), Some(&info), |name| name == "eth0");
+        let note = said("dev=nosuch").unwrap();
+        assert!(note.starts_with("dev=nosuch: no network device"), "{note}");
+        for fine in ["dev=eth0", "dev=all", r"dev=\x61ll", "threshold=nosuch"] {
+            assert_eq!(said(fine), None, "{fine}");
         }
     }
 

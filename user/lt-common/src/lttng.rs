@@ -29,7 +29,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use crate::exec::{Exec, cannot_run};
-use crate::out::{self, note};
+use crate::out::note;
 use crate::user::is_root;
 
 /// A file in [`run_dir`]: process ID of a session daemon that outlived the recorder that started it.
@@ -130,7 +130,7 @@ fn sum_of(element: &str, xml: &str) -> Result<u64> {
     Ok(counts.sum())
 }
 
-/// Destroys the session with this name.
+/// Destroys a session that has no [`Session`] value.
 pub fn destroy(session: &str) -> Result<()> {
     // Wait until the session is really gone: the daemon may be stopped next.
     lttng(["destroy", session]).output().map(drop)
@@ -276,15 +276,6 @@ impl Session {
         lttng([word, &self.name]).output().map(drop)
     }
 
-    /// Measures the difference between the clock of the trace and the time of day again. The session must be recording.
-    /// Later snapshots are complete: each reads all metadata from the start.
-    pub fn set_date(&self) -> Result<()> {
-        let in_session = format!("--session={}", self.name);
-        lttng(["regenerate", "metadata", &in_session])
-            .output()
-            .map(drop)
-    }
-
     /// The name of the session.
     pub fn name(&self) -> &str {
         &self.name
@@ -329,14 +320,14 @@ impl Drop for Session {
 
 /// Makes a kernel trace that LTTng wrote in `directory` readable for Trace Compass; see [`sign`].
 pub fn sign_trace(directory: &Path) -> Result<()> {
-    sign(&directory.join("kernel/metadata"))
+    let metadata = directory.join("kernel/metadata");
+    sign(&metadata).with_context(|| metadata.display().to_string())
 }
 
 /// Prepends the signature of CTF 1.8 to plain-text metadata. LTTng 2.14 and later write such metadata without it, and
-/// Trace Compass does not open metadata without the signature. On failure, such as a full disk, the metadata is
-/// unchanged.
-fn sign(metadata: &Path) -> Result<()> {
-    let bytes = fs::read(metadata).with_context(|| metadata.display().to_string())?;
+/// Trace Compass does not open metadata without the signature.
+fn sign(metadata: &Path) -> std::io::Result<()> {
+    let bytes = fs::read(metadata)?;
     // CTF 2 starts with a record separator; a packet of CTF 1.8 starts with a magic number that is not UTF-8.
     let plain = std::str::from_utf8(&bytes).is_ok_and(|text| {
         text.contains("trace {") && !text.starts_with(['{', '\x1e']) && !text.starts_with("/* CTF")
@@ -344,10 +335,7 @@ fn sign(metadata: &Path) -> Result<()> {
     if !plain {
         return Ok(());
     }
-    out::file::replace(metadata, |file| {
-        file.write_all(b"/* CTF 1.8 */\n")?;
-        Ok(file.write_all(&bytes)?)
-    })
+    fs::write(metadata, [b"/* CTF 1.8 */\n", bytes.as_slice()].concat())
 }
 
 /// Removes the middle directory of DIRECTORY/snapshot-1-DATE-TIME-0/kernel, as LTTng creates it.
@@ -674,13 +662,6 @@ mod tests {
         ] {
             assert_eq!(after(other), other);
         }
-        // The old metadata is replaced, not overwritten, so that no failure damages it.
-        fs::write(&file, plain).unwrap();
-        let old = file.with_extension("old");
-        fs::hard_link(&file, &old).unwrap();
-        sign(&file).unwrap();
-        assert_eq!(fs::read(&old).unwrap(), plain);
-        fs::remove_file(&old).unwrap();
         fs::remove_file(&file).unwrap();
     }
 

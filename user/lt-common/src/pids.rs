@@ -6,7 +6,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The initial PID namespace: `PROC_PID_INIT_INO` in include/linux/proc_ns.h.
+/// The initial PID namespace: `PROC_PID_INIT_INO` in include/uapi/linux/nsfs.h.
 const INITIAL: &str = "pid:[4026531836]";
 
 /// Whether `proc` below this root shows thread IDs as alerts do, which use the initial PID namespace.

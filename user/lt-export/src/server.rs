@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! An HTTP server for one page. A connection gets one response within some seconds, in a thread of
-//! its own. Few are served at a time; more get an error, or are closed at once. This
-//! bounds the cost of a client that is slow, or sends too much or garbage.
+//! An HTTP server for one page. Each connection gets one response within some seconds, in a thread
+//! of its own, and few are served at a time. This bounds the cost of a client that is slow, or
+//! sends too much or garbage.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -312,6 +312,8 @@ fn is_late(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     /// Serves until the test ends.

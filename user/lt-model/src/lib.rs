@@ -12,9 +12,9 @@
 //! Model --why::path--> thread 7 runs, 7 waits for thread 9, which runs, 7 waits for a CPU ...
 //! ```
 //!
-//! The intervals of a thread, and of a processor, follow each other without a gap; where nothing is recorded, the state
-//! is unknown. All explanations rest on them. The crate is independent of trace formats: a reader of traces, or a test,
-//! makes the [`Event`]s.
+//! The intervals of a thread, and of a processor, follow each other without a gap from its first event to its end. All
+//! explanations rest on them. The crate is independent of trace formats: a reader of traces, or a test, makes the
+//! [`Event`]s.
 //!
 //! # Examples
 //!
@@ -181,7 +181,7 @@ impl Model {
         self.wakers.helper(id)
     }
 
-    /// The sign of the cause of this thread's wait for a CPU that ended at `end`.
+    /// The sign of why this thread waited for a CPU until `end`.
     #[must_use]
     pub fn sign(&self, thread: ThreadId, end: u64) -> Option<Sign> {
         self.signs.of(thread, end)

@@ -8,10 +8,10 @@
 //!                                                 `-----> not measured: the start or the end was not recorded
 //! ```
 //!
-//! Events come in time order. Only operations in flight, the rows and the worst cases are kept. A duration is measured
-//! only if every event between its start and its end was recorded. An operation of a CPU must not span a gap of that
-//! CPU. An operation of a thread or a disk must not span a gap of any CPU, since it may have ended and started again
-//! there. Each operation that cannot be measured is counted with the reason.
+//! Events come in time order. Only operations in flight and the rows are kept. A duration is measured only if every
+//! event between its start and its end was recorded. An operation of a CPU must not span a gap of that CPU. An
+//! operation of a thread or a disk must not span a gap of any CPU, since it may have ended and started again there.
+//! Each operation that cannot be measured is counted with the reason.
 
 mod calls;
 mod cpu;
@@ -183,12 +183,6 @@ impl Builder {
     #[must_use]
     pub fn task(&self, id: TaskId) -> (i32, Option<&str>) {
         self.ground.task_text(id)
-    }
-
-    /// The name with which a file was opened, or its kind, such as `socket`.
-    #[must_use]
-    pub fn file(&self, file: FileName) -> &str {
-        self.ground.files.text(file)
     }
 
     /// Returns the tables.

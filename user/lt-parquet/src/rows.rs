@@ -113,7 +113,7 @@ tables! {
         line: Int,
         /// Number of the softirq.
         vector: Int,
-        /// Name of the interrupt's handler, of the softirq or of the function; for `delays`, the name in the cause.
+        /// Name of the interrupt's handler, of the softirq or of the function.
         name: Text,
         /// System call.
         call: Text,
@@ -153,8 +153,6 @@ tables! {
         workqueue: Text,
         /// Kind of reclaim: `direct`, `memcg`, `compaction`, `kswapd`.
         reclaim: Text,
-        /// File of the system call; null if not certain, or if the call works on no file, or on several.
-        file: Text,
     }
 
     /// A step of a critical path, or a wait of a chain.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Regular keys spread evenly over the low bits of the hash, which select the bucket, and over its
-//! high byte, which contains the tag.
+//! Regular keys spread evenly over the buckets (low bits) and the tags (high byte).
 
 use crate::engine::hash::Seed;
 
@@ -125,7 +124,7 @@ fn byte_strings_spread_evenly() {
         });
     }
     // Two words that change in opposite directions, so that sums stay the same.
-    check("words with a constant sum", |i| {
+    check("words that make up for each other", |i| {
         let mut key = [0; 64];
         key[8..16].copy_from_slice(&i.to_ne_bytes());
         key[24..32].copy_from_slice(&i.wrapping_neg().to_ne_bytes());

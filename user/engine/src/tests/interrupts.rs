@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Interrupts and NMIs in the middle of an engine operation on the same CPU, at each of its atomic
-//! operations.
+//! Interrupts and NMIs of the same CPU, at every atomic operation of another operation.
 //!
 //! The stand-in for the kernel's atomics calls a hook before each operation. An interrupt at any
 //! other point sees the same memory as an interrupt before the next operation, so the hook covers
@@ -295,7 +294,7 @@ fn one_of_an_end_and_the_end_in_its_middle_wins() {
         assert_eq!(engine.pending_count(), 0);
         assert_eq!(engine.free(), 1);
     }
-    assert!(inner_wins > 1, "interrupts before the loads win");
+    assert!(inner_wins > 1, "tags, index, state, key");
 }
 
 #[test]
@@ -339,7 +338,7 @@ fn nothing_is_lost_to_a_time_out_in_its_middle() {
             assert_eq!(late, reported * ended, "late if it has ended");
             timed_out += reported;
         }
-        assert!(timed_out > 1, "{action:?}: a time-out before the loads");
+        assert!(timed_out > 1, "{action:?}: tags, index, state, key");
     }
 }
 

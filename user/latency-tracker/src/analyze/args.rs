@@ -154,7 +154,7 @@ pub(crate) struct DelaysArgs {
     /// Start of the range; by default the start of the trace.
     #[arg(long, value_name = "TIME|EVENT", value_parser = Point::parse)]
     pub(crate) from: Option<Point>,
-    /// End of the range; by default the end of the trace or, if earlier, of the thread.
+    /// End of the range; by default the last event of the thread.
     #[arg(long, value_name = "TIME|EVENT", value_parser = Point::parse, conflicts_with = "event")]
     pub(crate) to: Option<Point>,
     /// End the range at the first such event.
@@ -202,10 +202,10 @@ pub(crate) struct PathArgs {
     /// The thread ID.
     #[arg(short, long)]
     pub(crate) tid: i32,
-    /// Start of the path; by default the start of the trace or, if later, of the thread.
+    /// Start of the path; by default the first event of the thread.
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub(crate) from: Option<When>,
-    /// End of the path; by default the end of the trace or, if earlier, of the thread.
+    /// End of the path; by default the last event of the thread.
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub(crate) to: Option<When>,
     /// Show only steps of this length or more; by default the 25 longest. Other steps are summed up.

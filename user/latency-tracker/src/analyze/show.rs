@@ -586,8 +586,8 @@ pub(super) fn reason(why: Unrecorded) -> (&'static str, Option<u32>) {
     }
 }
 
-/// How the cause is known: `seen` in events or in a stack, `inferred` from other events, counters or the alert, or
-/// `not-recorded`. A wait whose waker is not recorded is itself `seen`, but has no `by`.
+/// How the cause is known: `seen` in events, `inferred` from events around it, or `not-recorded`. A wait whose waker is
+/// not recorded is itself `seen`, but has no `by`.
 pub(super) fn known(cause: Cause) -> &'static str {
     match cause {
         Cause::Unknown(_)
@@ -599,8 +599,8 @@ pub(super) fn known(cause: Cause) -> &'static str {
     }
 }
 
-/// A cause for programs. `by` names what a thread waited for, what interrupted it, or what kept it from running: a
-/// limit, or a CPU that left idle. `known` and `perhaps` show how certain it is.
+/// A cause for programs. `by` is present if it is known what a thread waited for, what interrupted it, or that a limit
+/// or a CPU that left idle kept it from running.
 #[derive(Serialize, Default)]
 pub(crate) struct CauseJson {
     kind: &'static str,

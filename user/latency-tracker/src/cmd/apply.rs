@@ -15,9 +15,13 @@ use lt_common::group::{Groups, about_missing};
 use lt_common::instance::{create, load_module, try_out};
 use lt_common::out;
 use lt_proc::{Instance, ParamInfo, ProcRoot, Setting, TrackerInfo};
+use nix::fcntl::{Flock, FlockArg};
 
 use crate::cli::ApplyArgs;
-use crate::config::{Config, DIRECTORY, Entry, LOCK, STATE};
+use crate::config::{Config, DIRECTORY, Entry};
+
+/// The directory where `apply` records the instances that it has started; cleared at boot.
+const STATE: &str = "/run/latency-tracker";
 
 pub(crate) fn run(root: &ProcRoot, args: &ApplyArgs) -> Result<Outcome> {
     let paths = real(&args.paths)?;
@@ -58,19 +62,20 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     real.collect()
 }
 
-/// The instances that earlier runs have started. A locked file ensures that only one `apply` runs at a time, and shows
-/// recorders that an instance may be replaced.
+/// The instances that earlier runs have started. A locked file ensures that only one `apply` runs at
+/// a time.
 #[derive(Debug)]
 struct Books {
     path: PathBuf,
     entries: Vec<Entry>,
-    _lock: File,
+    _lock: Flock<File>,
 }
 
 impl Books {
     fn open(directory: &Path) -> Result<Self> {
         fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
-        let lock = super::lock(&directory.join(LOCK))?;
+        let file = File::create(directory.join("lock"))?;
+        let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| error)?;
         let path = directory.join("applied.json");
         let entries = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| {
@@ -250,7 +255,7 @@ impl<'a> Apply<'a> {
         renewed.is_ok()
     }
 
-    /// Changes the running instance, or returns why the line needs a new instance.
+    /// Changes the running instance. Returns why only a new instance can have what the line gives, if so.
     fn change(
         &self,
         running: &Instance,

@@ -264,6 +264,7 @@ impl Root {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 mod tests {
     use super::*;
 

@@ -14,8 +14,6 @@ mod model;
 mod render;
 mod requests;
 
-use std::collections::HashMap;
-
 use lt_ctf::{FieldIndex, Part, Reader};
 use lt_proc::Alert;
 
@@ -44,21 +42,14 @@ impl Explainers {
         }
     }
 
-    /// Returns an explanation for each alert about a request, in order, once the whole trace has been read.
+    /// Returns an explanation for each alert, in order, once the whole trace has been read.
     pub(super) fn finish(self, told: &Told) -> impl Iterator<Item = Explanation> + use<'_> {
         // An unreadable part does not invalidate the rest of the trace.
         let fault = told.fault.as_ref().map(ToString::to_string);
         let lost = told.lost;
-        let begins: HashMap<u32, u64> = told
-            .model
-            .gaps()
-            .filter(|(_, (from, _), _)| *from == 0)
-            .map(|(cpu, (_, begin), _)| (cpu, begin))
-            .collect();
-        let gap = move |from, to| told.model.gap(from, to);
-        self.all.into_iter().map(move |explainer| {
-            explainer.finish(lost, fault.clone(), gap, |cpu| begins.get(&cpu).copied())
-        })
+        self.all
+            .into_iter()
+            .map(move |e| e.finish(lost, fault.clone(), |from, to| told.model.gap(from, to)))
     }
 }
 

@@ -47,10 +47,8 @@ Examples:
       sda_queue block threshold=50ms from=insert dev=sda
   latency-tracker record --events-for cpu,irq -d 10s
 
-With TRACKER, the instance is created for the run and removed afterwards; an
-instance that exists with these parameters is used, and kept. Without TRACKER,
-the instance must exist, and is kept. If `apply` replaces it by one of the same
-tracker, the run continues with that one.
+With TRACKER, the instance is created for the run and removed afterwards.
+Without TRACKER, the instance must exist, and is kept.
 
 A capture is a numbered directory:
   trace/           the trace, for babeltrace2; Trace Compass needs
@@ -73,8 +71,7 @@ pub(crate) struct RecordArgs {
     /// Parameters of the tracker.
     #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::settings))]
     pub(crate) settings: Vec<Setting>,
-    /// Record all events that these analyses of `analyze` read (separate them with commas), until -d has passed or
-    /// Ctrl-C.
+    /// Record what these analyses of `analyze` read, all of it, until -d has passed or Ctrl-C; with commas between them.
     #[arg(long, value_name = "ANALYSIS", value_delimiter = ',', conflicts_with_all = ALERTS_ONLY)]
     pub(crate) events_for: Vec<Analysis>,
     /// The directory for the captures [default: /var/lib/latency-tracker/captures; traces/ beside it for --events-for];

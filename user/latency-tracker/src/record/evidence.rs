@@ -10,9 +10,8 @@
 //!   capture done     counters of all cgroups with a limit, for the next delay
 //! ```
 //!
-//! Unreadable facts are omitted, and do not invalidate a capture. A note reports if no addresses or no late tasks can
-//! be read at all. As few facts as possible are read between an alert and the snapshot, because the recorder overwrites
-//! its oldest events meanwhile.
+//! Unreadable facts are omitted and reported; they do not invalidate a capture. As few facts as possible are read
+//! between an alert and the snapshot, because the recorder overwrites its oldest events meanwhile.
 
 mod cgroups;
 mod disks;
@@ -74,7 +73,7 @@ impl Collector {
         let same_ids = are_numbered_as_in_alerts(root);
         if !same_ids {
             note(
-                "late tasks and their cgroups are not recorded: this process runs in its own PID namespace",
+                "cgroups of late tasks are not recorded: this process runs in its own PID namespace",
             );
         }
         let begun = Instant::now();

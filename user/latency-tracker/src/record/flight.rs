@@ -7,11 +7,10 @@
 //! and restarts the recording.
 
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use lt_common::capture::{Captures, Partial};
-use lt_common::clock;
 use lt_common::lttng::events::{Known, is_expected};
 use lt_common::lttng::{self, Buffers, Daemon, Format, Session, State};
 use lt_common::out::note;
@@ -21,7 +20,7 @@ use super::leftovers::Note;
 /// The events to record, and the buffers.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
-    /// Part of the session's name: the name of the instance, or of the command.
+    /// A name for the session: the name of the instance.
     pub(crate) name: &'a str,
     pub(crate) buffers: Buffers,
     /// All events, patterns included.
@@ -43,8 +42,8 @@ pub(crate) struct Flight {
     format: Option<Format>,
     /// PID of the session daemon that serves the session: ours, or one that was already running.
     served_by: Option<i32>,
-    /// When the session was last seen recording, in time since boot.
-    seen: Duration,
+    /// When the session was last seen recording.
+    seen: SystemTime,
 }
 
 impl Flight {
@@ -60,7 +59,7 @@ impl Flight {
             events: plan.events,
             format: plan.format,
             served_by: None,
-            seen: clock::since_boot(),
+            seen: SystemTime::now(),
         };
         left.update(|owned| owned.daemon = flight.daemon.started());
         let known = Known::ask()?;
@@ -80,7 +79,7 @@ impl Flight {
         let session = Session::start(&self.name, output, self.buffers, &self.events, self.format)?;
         self.session = Some(session);
         self.served_by = lttng::daemon_pid();
-        self.seen = clock::since_boot();
+        self.seen = SystemTime::now();
         Ok(())
     }
 
@@ -98,11 +97,6 @@ impl Flight {
             .send(name, url)
     }
 
-    /// Dates the events in later snapshots by the present time of day.
-    pub(crate) fn set_date(&self) -> Result<()> {
-        self.session.as_ref().map_or(Ok(()), Session::set_date)
-    }
-
     /// The name of the session.
     pub(crate) fn name(&self) -> &str {
         &self.name
@@ -110,14 +104,14 @@ impl Flight {
 
     /// Restarts the recording if it has stopped, and returns a description of the gap.
     pub(crate) fn revive(&mut self, output: &Path, left: &mut Note) -> Result<Option<String>> {
-        let (name, seen) = (&self.name, date(self.seen));
+        let (name, seen) = (&self.name, time(self.seen));
         let lost = |what: &str, restarted: &str| {
-            let now = date(clock::since_boot());
+            let now = time(SystemTime::now());
             format!("{what} after {seen}: nothing was recorded until {now}, when {restarted} again")
         };
         let lost = match lttng::state(name)? {
             State::Recording => {
-                self.seen = clock::since_boot();
+                self.seen = SystemTime::now();
                 return Ok(None);
             }
             State::Stopped => {
@@ -126,7 +120,7 @@ impl Flight {
                     .context("the flight recorder has ended")?
                     .record(true)?;
                 let what = format!("LTTng session {name} was stopped by another program");
-                self.seen = clock::since_boot();
+                self.seen = SystemTime::now();
                 lost(&what, "it was started")
             }
             State::Gone => {
@@ -153,14 +147,11 @@ impl Flight {
     }
 }
 
-/// The date of a time since boot. All dates are by the present time of day, even if it was set in between.
-fn date(since_boot: Duration) -> String {
-    let ago = clock::since_boot().saturating_sub(since_boot);
-    let at = SystemTime::now().checked_sub(ago).unwrap_or(UNIX_EPOCH);
-    humantime::format_rfc3339_seconds(at.max(UNIX_EPOCH)).to_string()
+fn time(at: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(at).to_string()
 }
 
-/// Reports these events as not recorded, except those that this architecture does not have.
+/// Names the default events that are not recorded.
 pub(super) fn say_missing(mut missing: Vec<String>) {
     missing.retain(|event| is_expected(event));
     if !missing.is_empty() {

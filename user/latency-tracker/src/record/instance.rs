@@ -6,7 +6,6 @@ use std::cell::Cell;
 use std::fs;
 
 use anyhow::{Result, bail};
-use lt_common::group;
 use lt_common::out::note;
 use lt_proc::{Instance, ProcRoot, Setting, parse_duration};
 
@@ -131,8 +130,12 @@ impl<'a> Armed<'a> {
 
     /// Limits the instance to the cgroup with this number.
     pub(crate) fn limit_to(&self, cgroup: u64, left: &mut Note) -> Result<()> {
-        let name = &self.instance.name;
-        self.root.set(name, CGROUP, &cgroup.to_string())?;
+        let (name, tracker) = (&self.instance.name, &self.instance.tracker);
+        let setting = Setting {
+            key: CGROUP.into(),
+            value: cgroup.to_string(),
+        };
+        self.root.create(name, tracker, &[setting])?;
         if self.ours.get() {
             let line = self.root.instance(name)?.to_string();
             left.update(|owned| drop(owned.instances.insert(name.clone(), line)));
@@ -198,15 +201,9 @@ fn same(key: &str, is: &str, wish: &str) -> bool {
         let number = fs::read_to_string(format!("/sys/class/block/{name}/dev"));
         number.is_ok_and(|n| n.trim() == is)
     };
-    // The kernel decodes escapes in a path.
-    let cgroup = || {
-        let number = group::number(wish).filter(|_| !wish.contains('\\'));
-        number.is_some_and(|n| n.to_string() == is)
-    };
     is == wish
         || (time.is_ok() && time == wished)
         || (key == "dev" && !wish.contains('.') && disk())
-        || (key == CGROUP && cgroup())
 }
 
 #[cfg(test)]

@@ -24,11 +24,11 @@ pub(crate) struct Owned {
     started: u64,
     /// Its LTTng session.
     pub(crate) session: Option<String>,
-    /// The instances it created, and the lines that they have in `control`. The line is empty for a name with the PID.
+    /// The instances it created, and the lines that they have in `control`.
     pub(crate) instances: BTreeMap<String, String>,
     /// The session daemon it started.
     pub(crate) daemon: Option<i32>,
-    /// A directory to remove: a temporary one, or an unfinished trace.
+    /// The directory of a trace that is not kept.
     pub(crate) directory: Option<PathBuf>,
     /// The stopped process that waits to become a command, and its start time.
     waiting: Option<(u32, u64)>,
@@ -62,19 +62,12 @@ impl Note {
         }
     }
 
-    /// Notes an instance whose name has the PID of this run. Comes before its creation: a run that is killed between the
-    /// two leaves no instance without a note.
-    pub(crate) fn has_own(&mut self, name: &str) {
-        self.update(|owned| drop(owned.instances.insert(name.to_string(), String::new())));
-    }
-
-    /// Changes the note in memory and on disk. A run that is killed meanwhile leaves the note as it was before.
+    /// Changes the note in memory and on disk.
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut Owned)) {
         change(&mut self.owned);
-        let new = self.path.with_extension("new");
         let written = serde_json::to_string(&self.owned)
             .ok()
-            .map(|text| fs::write(&new, text).and_then(|()| fs::rename(&new, &self.path)));
+            .map(|text| fs::write(&self.path, text));
         if !matches!(written, Some(Ok(()))) {
             note(&format!(
                 "cannot write {}: if this run is killed, nothing will be cleaned up",
@@ -122,29 +115,24 @@ pub(crate) fn clean_noted(root: &ProcRoot) {
         let owned = fs::read_to_string(&path)
             .ok()
             .and_then(|t| serde_json::from_str::<Owned>(&t).ok());
-        let Some(pid) = pid else {
+        let (Some(pid), Some(owned)) = (pid, owned) else {
             continue;
         };
-        let started = start_time(pid);
-        match owned {
-            Some(owned) if started == Some(owned.started) => continue,
-            Some(owned) => tidy(root, pid, &owned),
-            // Its run may be writing it.
-            None if started.is_some() => continue,
-            None => {}
+        if start_time(pid) != Some(owned.started) {
+            tidy(root, pid, &owned);
+            let _ = fs::remove_file(&path);
         }
-        let _ = fs::remove_file(&path);
     }
 }
 
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     for (name, line) in &owned.instances {
-        // Another instance may have this name by now, so only an identical instance is removed. The line of an instance
-        // of `why` or `run` does not matter, since its name has the PID.
+        // Another instance may have this name by now, so only an identical instance is removed. The threshold of an
+        // instance of `why` or `run` rises by itself, so its line changes, but its name contains the PID.
         let by_name = name.starts_with(&format!("why_{pid}_")) || *name == name_of_run(pid);
         let same = root
             .instance(name)
-            .is_ok_and(|i| by_name || is_same(&i.to_string(), line));
+            .is_ok_and(|i| by_name || i.to_string() == *line);
         if same && root.remove(name).is_ok() {
             note(&format!(
                 "removed instance {name}, left by a killed run (process {pid})"
@@ -173,18 +161,6 @@ fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     }
 }
 
-/// Whether the line `now` is of the instance that was noted as `noted`. A run may have been killed after it enabled the
-/// instance and before it noted this; with `worst=1`, each alert raises the threshold.
-fn is_same(now: &str, noted: &str) -> bool {
-    let raises = noted.split(' ').any(|word| word == "worst=1");
-    let is_fixed = |word: &&str| {
-        let is_raised = raises && word.starts_with("threshold=");
-        !is_raised && !word.starts_with("enabled=")
-    };
-    let (now, noted) = (now.split(' '), noted.split(' '));
-    now.filter(is_fixed).eq(noted.filter(is_fixed))
-}
-
 fn drop_session(session: &str) {
     match lttng::destroy(session) {
         Ok(()) => note(&format!(
@@ -210,23 +186,6 @@ mod tests {
         let own = start_time(std::process::id());
         assert!(own.is_some_and(|t| t > 0));
         assert_eq!(start_time(u32::MAX), None);
-    }
-
-    #[test]
-    fn an_instance_is_known_by_what_a_run_leaves_alone() {
-        let noted = "a block threshold=10 worst=1 enabled=0 dev=all";
-        assert!(is_same(noted, noted));
-        let now = "a block threshold=99 worst=1 enabled=1 dev=all";
-        assert!(is_same(now, noted));
-        for other in [
-            "a block threshold=10 worst=1 enabled=0 dev=8:0",
-            "a block threshold=10 worst=0 enabled=0 dev=all",
-            "a wakeup threshold=10 worst=1 enabled=0 dev=all",
-        ] {
-            assert!(!is_same(other, noted), "{other}");
-        }
-        let fixed = noted.replace("worst=1", "worst=0");
-        assert!(!is_same(&fixed.replace("=10", "=99"), &fixed));
     }
 
     #[test]

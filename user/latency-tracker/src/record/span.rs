@@ -96,11 +96,7 @@ pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         note(&format!("{error:#}"));
         note(&room(traces.path()));
     }
-    // On a full disk, the trace is kept as it is.
-    if let Err(error) = lttng::sign_trace(&trace) {
-        note(&format!("not prepared for Trace Compass: {error:#}"));
-        note(&room(traces.path()));
-    }
+    lttng::sign_trace(&trace)?;
     let alone = traces.alone()?;
     let number = traces.number(&mut partial)?;
     drop(alone);
@@ -144,8 +140,8 @@ fn sources<'a>(events: &'a str, calls: Option<&'a str>) -> Vec<Source<'a>> {
     tracepoints.into_iter().chain(calls).collect()
 }
 
-/// Estimates the cost of a recording of length `time` from a short recording, made below `directory` and removed.
-/// Returns `None` if a signal came.
+/// Estimates the cost of a recording of length `time` from a short one below `directory`, which is removed. Returns
+/// `None` if a signal came.
 fn cost(
     name: &str,
     directory: &Path,

@@ -26,7 +26,6 @@ use anyhow::{Context, Result, anyhow, bail};
 use lt_common::exec::find;
 use lt_common::out::note;
 use lt_common::wait::Lines;
-use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{AccessFlags, Pid, access, getpgrp, tcgetpgrp};
@@ -117,7 +116,7 @@ impl Waiting {
     /// would count that switch.
     fn wait_for_switch_out(&self) {
         let call = format!("/proc/{}/syscall", self.id());
-        // Without permission to read it, the time until an instance exists must suffice.
+        // Without the right to read it, the time until an instance exists has to suffice.
         let is_on_cpu = || std::fs::read(&call).is_ok_and(|call| call.starts_with(b"running"));
         for _ in 0..1000 {
             if !is_on_cpu() {
@@ -183,24 +182,20 @@ impl Running {
         Ok(Lines::default().read(&self.end)?.end)
     }
 
-    /// Waits until the command has ended, and returns its exit status.
+    /// How the command has ended.
     pub(crate) fn status(self) -> Result<ExitStatus> {
         let joined = self.waiter.join();
         let status = joined.map_err(|_| anyhow!("the wait for the command failed"))?;
         status.context("cannot wait for the command")
     }
 
-    /// Forwards a signal, unless the terminal has also sent it to the command. A command that has just ended, such as by
-    /// the same signal to its process group, needs none.
+    /// Forwards a signal, unless the terminal has also sent it to the command.
     pub(crate) fn pass_on(&self, signal: i32) -> Result<()> {
         let signal = Signal::try_from(signal)?;
         let terminal = File::open("/dev/tty");
         let is_in_front = terminal.is_ok_and(|tty| tcgetpgrp(tty) == Ok(getpgrp()));
         if signal != Signal::SIGINT || !is_in_front {
-            match kill(self.pid, signal) {
-                Ok(()) | Err(Errno::ESRCH) => {}
-                Err(error) => return Err(error).context("cannot forward the signal"),
-            }
+            kill(self.pid, signal)?;
         }
         Ok(())
     }

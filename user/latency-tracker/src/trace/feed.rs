@@ -317,10 +317,6 @@ impl Source {
         let mut disks: BTreeMap<Disk, String> = BTreeMap::new();
         let keep = self.keep;
         let files = files::decoders(&self.reader);
-        if !files.is_empty() {
-            let (begin, end) = files::shown(&self.reader, &self.kernels);
-            builder.has_files(begin, end);
-        }
         let kinds = std::mem::take(&mut self.kinds);
         let (releases, frequencies) = (self.releases.clone(), self.frequencies.clone());
         let done = self.each(interrupted, |told, got| {

@@ -73,7 +73,7 @@ fn running(model: &Model, cpu: u32, time: u64) -> Option<ThreadId> {
     }
 }
 
-/// Whether a thread had the CPU just before an event, perhaps interrupted.
+/// Whether that thread had the processor just before an event, perhaps interrupted.
 fn has(model: &Model, id: ThreadId, cpu: u32, time: u64) -> bool {
     let before = time.saturating_sub(1);
     let thread = model.thread(id);

@@ -14,9 +14,8 @@ use super::several::{self, SECOND, environment, nanoseconds};
 /// A trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Distinguishes the traces of a host: a part of the UUID (without one, a hash of the path), the start, and a hash
-    /// of the UUID and the range of each stream. It differs between snapshots in which one CPU has other packets, and
-    /// changes when a trace grows.
+    /// Distinguishes the traces of a host: a part of the UUID, the start, and a hash of the range of each stream. It differs
+    /// between snapshots in which one CPU has other packets, and changes when a trace grows.
     pub(crate) id: String,
     /// Name of the host.
     pub(crate) host: Option<String>,

@@ -65,8 +65,6 @@ pub(crate) enum Need {
     Futex,
     /// The current thread, as a field of the events themselves.
     Thread,
-    /// Kernels of an architecture on which all interrupts have handlers, so that there are no `x86_irq_vectors_*`.
-    NoVectors,
 }
 
 /// The name of an event, without perf's name of its system.
@@ -75,7 +73,7 @@ fn name_of(class: &Class) -> &str {
 }
 
 impl Need {
-    /// Requires an event in every kernel trace that is read. Other needs stay as they are.
+    /// This need, in every kernel trace that is read.
     pub(crate) fn always(self) -> Self {
         match self {
             Self::Event(names) => Self::Always(names),
@@ -83,10 +81,10 @@ impl Need {
         }
     }
 
-    /// Whether the events of a class meet this need. No class meets [`Need::Files`] or [`Need::NoVectors`] alone.
+    /// Whether the events of a class meet this need. No class meets [`Need::Files`] alone.
     pub(crate) fn has(self, class: &Class) -> bool {
         match self {
-            Self::Files | Self::NoVectors => false,
+            Self::Files => false,
             Self::Event(names) | Self::Always(names) => names.contains(&name_of(class)),
             Self::Calls | Self::AllCalls => kinds::kind(class).is_some_and(|kind| kind.is_call()),
             Self::Returns => returns(class).is_some(),
@@ -200,20 +198,18 @@ fn of_bits(bits: u64) -> Operation {
 /// The operation from the kernel's letters. F before another letter is a preceding flush.
 fn of_letters(text: &[u8]) -> Operation {
     let rest = text.strip_prefix(b"F").filter(|rest| !rest.is_empty());
-    match rest.unwrap_or(text) {
-        // Writes zeroes.
-        [b'W', b'Z', ..] => Operation::Other,
-        [b'R', ..] => Operation::Read,
-        [b'W', ..] => Operation::Write,
-        [b'F', ..] => Operation::Flush,
-        [b'D', ..] => Operation::Discard,
+    match rest.unwrap_or(text).first() {
+        Some(b'R') => Operation::Read,
+        Some(b'W') => Operation::Write,
+        Some(b'F') => Operation::Flush,
+        Some(b'D') => Operation::Discard,
         _ => Operation::Other,
     }
 }
 
 /// A consumer of events for tables.
 pub(crate) trait Sink {
-    /// Called once, before the first event. `has` returns whether the trace meets a need.
+    /// Called once, before the first event. `has` is true for events that the trace has.
     ///
     /// # Errors
     /// If needed events are missing.
@@ -228,8 +224,8 @@ pub(crate) trait Sink {
     }
     /// Called with each event.
     fn see(&mut self, seen: &Seen<'_>);
-    /// Called at the start of an unrecorded time of a CPU: events were lost, or the time is between two traces, before
-    /// the stream of the CPU starts (from 0 on), or after it ends (until `u64::MAX`).
+    /// Called at the start of an unrecorded time of a CPU: events were lost, or the time is before the first event
+    /// (from 0 on), or after the last one (until `u64::MAX`).
     fn lost(&mut self, time: u64, cpu: u32, until: u64);
     /// Called with the name of a disk.
     fn disk(&mut self, disk: Disk, name: &str);
@@ -262,7 +258,6 @@ impl<'a> Steps<'a> {
             Need::AllCalls => several::has_all_calls(reader, &kernels),
             Need::Always(_) => several::in_all(reader, &kernels, &|class| need.has(class)),
             Need::Files => files::are_shown(reader),
-            Need::NoVectors => several::has_no_vectors(reader, &kernels),
             need => reader.classes().any(|class| need.has(class)),
         };
         self.sink.begin(&has)
@@ -403,7 +398,6 @@ mod tests {
             (b"DS", 1 << 1 | 1 << 5, Operation::Discard),
             (b"FF", 1 << 8 | 1 << 10, Operation::Flush),
             (b"N", 0, Operation::Other),
-            (b"WZ", 0, Operation::Other),
         ] {
             assert_eq!((of_letters(letters), of_bits(bits)), (operation, operation));
         }

@@ -34,8 +34,7 @@ the kernel come first; a task may have hung since before the start.
 `latency-tracker captures` shows what a recorder saved earlier.
 
 Without --over, up to 5 seconds are spent on measuring the usual delays. The
-threshold is then half of the longest delay, but at least 1ms; 10ms if nothing
-ended. For a COMMAND, nothing is measured first, and the threshold is 1ms.
+threshold is then half of the longest delay, but at least 1ms.
 
 Calls that are meant to wait, such as epoll_wait, futex and nanosleep, do not
 count, because a server without work is not late. --waits includes these calls.

@@ -78,7 +78,6 @@ impl<'a> Watched<'a> {
             let name = format!("why_{}_{}", std::process::id(), part.name);
             part.settings.push(setting("threshold", NEVER.exact()));
             part.settings.push(setting("max_alerts", MOST.to_string()));
-            left.has_own(&name);
             let create = |settings: &[Setting]| {
                 lt_common::instance::create(root, &name, part.tracker, settings, &note)
             };
@@ -97,6 +96,14 @@ impl<'a> Watched<'a> {
             }
             // From here on, every exit path removes the instance.
             let alerts = Stream::open(root, &name);
+            let line = root.instance(&name).map(|instance| instance.to_string());
+            left.update(|owned| {
+                drop(
+                    owned
+                        .instances
+                        .insert(name.clone(), line.unwrap_or_default()),
+                )
+            });
             match alerts {
                 Ok(alerts) => watched.instances.push(Watch { name, part, alerts }),
                 Err(error) => {
@@ -119,10 +126,9 @@ impl<'a> Watched<'a> {
         Ok(watched)
     }
 
-    /// Sets the threshold. With `worst`, an instance raises an alert only for an operation that takes longer than all
-    /// earlier ones. This does not apply to an instance in which some operations do not count as late: one of these
-    /// would hide shorter ones that count.
-    pub(super) fn arm(&self, over: Nanos, worst: bool) -> Result<()> {
+    /// Sets the threshold. With `worst`, an operation raises an alert only if it takes longer than all earlier ones;
+    /// not where some operations do not count as late, since such a one would then hide shorter ones that do.
+    pub(super) fn arm(&self, over: Nanos, worst: bool, left: &mut Note) -> Result<()> {
         for watch in &self.instances {
             let settings = [
                 setting(
@@ -133,6 +139,8 @@ impl<'a> Watched<'a> {
             ];
             self.root
                 .create(&watch.name, watch.part.tracker, &settings)?;
+            let line = self.root.instance(&watch.name)?.to_string();
+            left.update(|owned| drop(owned.instances.insert(watch.name.clone(), line)));
         }
         Ok(())
     }
@@ -273,10 +281,7 @@ impl<'a> Watched<'a> {
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
         for watch in &self.instances {
-            // Another program may have removed it.
-            if self.root.instance(&watch.name).is_ok()
-                && let Err(error) = self.root.remove(&watch.name)
-            {
+            if let Err(error) = self.root.remove(&watch.name) {
                 let error = anyhow::Error::from(error);
                 note(&format!(
                     "instance {} is left behind: {error:#}",

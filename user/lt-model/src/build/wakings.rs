@@ -57,7 +57,7 @@ impl Builder {
     /// The current waker, on `cpu`, of a thread named `whom`; `None` if no event of this CPU has been fed.
     pub(crate) fn current_waker(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Option<Waker> {
         self.cpus.get(cpu)?;
-        Some(self.found(time, cpu, whom, None).waker)
+        Some(self.found(time, cpu, whom).waker)
     }
 
     /// The number of a thread.
@@ -71,16 +71,12 @@ impl Builder {
         self.names.text(name)
     }
 
-    /// Finds the current waker, on `cpu`, of a thread named `whom`, which is `thread` unless it is new or not known.
-    fn found(&mut self, time: u64, cpu: u32, whom: &[u8], thread: Option<ThreadId>) -> Found {
-        let wakee = thread.and_then(|thread| {
-            let since = self.tasks.of(thread).uninterruptible_since()?;
-            Some((thread, since))
-        });
+    /// Finds the current waker, on `cpu`, of a thread named `whom`.
+    fn found(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Found {
         let tail = self.tail(time, cpu, whom);
         let unseen = self.unseen_softirq(time, cpu);
         let at = self.cpus.at(cpu);
-        let disk = at.disk(time, wakee);
+        let disk = at.disk();
         let mut waker = Waker {
             time,
             cpu,
@@ -119,10 +115,10 @@ impl Builder {
         // A thread that completes a request served it, unless it only runs completions.
         let mut request = None;
         let mut helper = self.handler(cpu);
-        let by = waker.by();
-        if let Some((disk, of, goes_on)) = disk
-            && (goes_on && (by.is_none() || self.missing.has(Events::Handlers))
-                || by.is_some_and(|by| self.is_for_softirqs(by)))
+        if let Some((disk, of)) = disk
+            && waker
+                .by()
+                .is_none_or(|by| self.is_for_softirqs(by) || self.missing.has(Events::Handlers))
         {
             waker.context = Some(Context::Disk(disk));
             request = of;
@@ -152,7 +148,7 @@ impl Builder {
         whom: &[u8],
         thread: Option<ThreadId>,
     ) -> Option<WakerId> {
-        let found = self.found(time, cpu, whom, thread);
+        let found = self.found(time, cpu, whom);
         // The sleep that this wakeup ends is not kept, either.
         if time <= self.tasks.keep
             || thread.is_some_and(|thread| !self.tasks.wants_waker(thread, time))
@@ -279,8 +275,6 @@ impl Builder {
     }
 
     pub(super) fn fork(&mut self, time: u64, cpu: u32, child: i32, name: &[u8]) {
-        // Only the thread itself forks.
-        self.cpus.at(cpu).continues();
         let waker = self.waker(time, cpu, name, None);
         if let Some(thread) = self.tasks.born(child, time, waker) {
             self.named(Some(thread), name);

@@ -216,7 +216,7 @@ impl Ground {
     /// Whether the CPU or a field has a value that no kernel records: the event is from a damaged part of the trace.
     pub(super) fn is_impossible(seen: &Seen<'_>) -> bool {
         match seen.step {
-            // A thread that existed before the first event is on no known CPU.
+            // An existing thread is on no CPU.
             Step::Known(What::There { .. }) => false,
             _ if seen.cpu >= CPUS => true,
             Step::Known(What::Switch { prev, next, .. }) => prev < 0 || next < 0,

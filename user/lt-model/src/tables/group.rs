@@ -18,7 +18,7 @@ pub struct TaskId(pub(super) u32);
 pub enum Kind {
     /// From waking to running.
     Wakeup,
-    /// A sleep, from the thread's switch-out to its wakeup.
+    /// A sleep, from the switch from the thread to its wakeup.
     Sleep,
     /// A thread on a CPU, from one switch to the next.
     Run,
@@ -129,9 +129,9 @@ pub enum File {
 /// What ended a sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WokenBy {
-    /// This thread. `None`, in the key of a group, stands for any thread.
+    /// This thread; `None` in a group, which has any thread.
     Thread(Option<TaskId>),
-    /// This thread, or an interrupt of it: not all interrupts are recorded. `None` stands for any thread.
+    /// This thread, or an interrupt of the thread: not all interrupts are recorded.
     Perhaps(Option<TaskId>),
     /// The handler of an interrupt line.
     Irq(i32, Name),
@@ -160,7 +160,7 @@ pub enum Key {
     Cpu(u32),
     /// A priority, as the kernel counts.
     Priority(Option<i32>),
-    /// An object. Addresses of locks and futexes are 0; workqueues, and the threads that ended sleeps, are left out.
+    /// An object; addresses of locks are 0, and threads that ended sleeps and workqueues are left out.
     Object(Object),
     /// A disk.
     Device(Disk),

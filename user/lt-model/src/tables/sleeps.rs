@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Sleeps: from a thread's switch-out to its wakeup, with the kind of the sleep and what ended it.
+//! Sleeps: from the switch from a thread to its wakeup, with the kind of the sleep and what ended it.
 //!
 //! ```text
 //! running    switched out, asleep    woken         running
@@ -9,7 +9,7 @@
 //!
 //! The waker is found by the rules of the model, whose builder follows the current state of each CPU here, and keeps no
 //! history. A thread that is woken on its way to sleep, before it is switched out, does not sleep. If it is woken once
-//! more before it runs, the first wakeup was void, and the second one ends the sleep.
+//! more before it runs, the first wakeup was void.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub struct Recorded {
     pub softirqs: bool,
     /// Starts and ends of functions of hrtimers, or of the local timer's interrupt.
     pub timers: bool,
-    /// Starts and ends of interrupts that CPUs send; also true if the architecture has no events of them.
+    /// Starts and ends of interrupts that CPUs send, or the architecture has no events of them.
     pub ipis: bool,
     /// `timer_expire_entry`.
     pub wheel: bool,
@@ -47,7 +47,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Whether the events would show an interrupt of a thread.
+    /// Whether the events show that a thread was not interrupted.
     #[must_use]
     pub fn has_interrupts(&self) -> bool {
         self.handlers && self.softirqs && self.timers && self.ipis

@@ -146,9 +146,9 @@ pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, 
     }
 }
 
-/// Returns the waits for a CPU of the softirq or interrupt thread that ended the sleep of `thread` at `end`, by running
-/// a timer or completing a request. Only its waits since its last wakeup count. Empty if no such thread ended the
-/// sleep, or if the due time is known: the path then follows that thread.
+/// If a softirq or interrupt thread ran the timer, or completed the request, that ended the sleep of `thread` at `end`:
+/// the times that it waited for a CPU, since it was last woken. Empty if the due time is known: the path then
+/// follows that thread.
 #[must_use]
 pub fn handled(model: &Model, thread: ThreadId, end: u64) -> Vec<Piece> {
     waits_of_handler(model, thread, end).unwrap_or_default()

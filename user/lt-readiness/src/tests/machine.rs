@@ -121,7 +121,7 @@ pub(super) fn ready() -> Vec<(&'static str, String)> {
         ("/proc/1/fdinfo/0", s("pos:\t0\nflags:\t02\n")),
         (
             "/proc/1/fdinfo/7",
-            s("link_type:\ttracing\nlink_id:\t3\nprog_id:\t2\nattach_type:\t27\n"),
+            s("link_type:\ttracing\nlink_id:\t3\nattach_type:\t27\n"),
         ),
         (
             "/proc/50/task/50/stat",

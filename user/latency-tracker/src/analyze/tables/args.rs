@@ -68,13 +68,12 @@ pub(crate) const SLEEPS: &str = help!(
     "time from there until it runs is that of analyze wakeups. Without sched_waking,\n"
     "sched_wakeup is the end. CPU is the waker's.\n"
     "\n"
-    "--by state: S, D, I, T or t, as in ps, or other. --by waker: the thread,\n"
-    "interrupt, softirq, timer or disk that woke the thread. --by kind: the state\n"
-    "and the kind of waker; --by stack: also the process and the thread. UNKNOWN is\n"
-    "the number of sleeps whose waker is not recorded. irq_handler_*,\n"
-    "irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* show whether the\n"
-    "waker was an interrupt or the thread on its CPU; block_rq_complete shows the\n"
-    "disk.\n"
+    "--by state: S, D, I, T or t, as in ps. --by waker: the thread, interrupt,\n"
+    "softirq, timer or disk that woke the thread. --by kind: the state and the kind\n"
+    "of waker; --by stack: also the process and the thread. UNKNOWN is the number of\n"
+    "sleeps whose waker is not recorded. irq_handler_*, irq_softirq_*,\n"
+    "timer_hrtimer_expire_* and x86_irq_vectors_* show whether the waker was an\n"
+    "interrupt or the thread on its CPU; block_rq_complete shows the disk.\n"
 );
 
 pub(crate) const CPU: &str = help!(
@@ -84,10 +83,10 @@ pub(crate) const CPU: &str = help!(
     "  latency-tracker analyze cpu trace --folded | flamegraph.pl\n"
     "  latency-tracker analyze cpu /srv/slow/0001/trace --parquet fleet\n"
     "\n"
-    "Needs sched_switch. TIME is the time on CPUs in the range, or in an interval,\n"
-    "also of runs that began before it or end after it; it includes interrupts. % is\n"
-    "of one CPU. A run is from one switch to the next. A thread that is switched out\n"
-    "while runnable counts as preempted until it runs again, as in the tracker\n"
+    "Needs sched_switch. TIME is the time on CPUs in the range, also of runs that\n"
+    "began before it or end after it; it includes interrupts. % is of one CPU. A\n"
+    "run is from one switch to the next. Threads that were switched out although\n"
+    "they could run on are preempted until they run again, as in the tracker\n"
     "runqueue.\n"
 );
 
@@ -113,9 +112,9 @@ pub(crate) const SYSCALLS: &str = help!(
     "\n"
     "Needs system calls (latency-tracker record --events-for syscalls), and\n"
     "sched_switch or the context tid. ERRORS is the number of calls that returned\n"
-    "an error. Calls that never return are not counted. --by file needs all system\n"
-    "calls and sched_process_fork; sched_process_exec, lttng_statedump_process_state\n"
-    "and lttng_statedump_file_descriptor add names. A name is shown only if it is\n"
+    "an error. Calls that never return are not counted. --by file also needs\n"
+    "sched_process_fork, and sched_process_exec, lttng_statedump_process_state and\n"
+    "lttng_statedump_file_descriptor add names. A name is shown only if it is\n"
     "certain.\n"
 );
 
@@ -128,8 +127,8 @@ pub(crate) const IO: &str = help!(
     "  latency-tracker analyze io /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs block_rq_issue and block_rq_complete; block_rq_insert adds the time in\n"
-    "the queue, and block_rq_requeue and block_rq_merge are followed. The times are\n"
-    "as in the tracker block. Events are paired by disk, sector and length: requests\n"
+    "the queue, and block_rq_requeue and block_rq_merge are followed. Requests are\n"
+    "paired by disk, sector and length, as the tracker block measures them: requests\n"
     "that are identical in these and in flight at once are not measured.\n"
 );
 
@@ -167,11 +166,11 @@ pub(crate) const RECLAIM: &str = help!(
     "  latency-tracker analyze reclaim /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs the starts and ends of any of mm_vmscan_direct_reclaim_*,\n"
-    "mm_vmscan_memcg_reclaim_*, mm_vmscan_kswapd_wake and _sleep, or (only perf\n"
-    "records them) mm_compaction_*; and which thread ran. A thread that finds no\n"
-    "free memory, or whose cgroup is at its limit (memcg), reclaims some itself and\n"
-    "is delayed meanwhile; kswapd reclaims in the background. --by stack: process,\n"
-    "thread and kind.\n"
+    "mm_vmscan_memcg_reclaim_*, mm_vmscan_kswapd_wake and _sleep, and of\n"
+    "mm_compaction_*, which only perf records; and which thread ran. A thread that\n"
+    "finds no free memory, or whose cgroup is at its limit (memcg), reclaims some\n"
+    "itself and is delayed meanwhile; kswapd reclaims in the background. --by stack:\n"
+    "process, thread and kind.\n"
 );
 
 /// A parser of `--by`.

@@ -93,10 +93,7 @@ fn key(report: &Report<'_>, key: Key) -> Map<String, Value> {
         Key::Waker(by) => waker(report, by),
         Key::Workqueue(name) => one("workqueue", named(report, name)),
         Key::Stack(of, what) => {
-            let task = |id: Option<TaskId>| id.map_or(Value::Null, |id| thread(report, id));
-            let process = of.and_then(|id| report.found.tables.process(id));
-            let mut map = one("process", task(process));
-            map.insert("thread".into(), task(of));
+            let mut map = one("thread", of.map_or(Value::Null, |id| thread(report, id)));
             map.extend(what.into_iter().flat_map(|what| object(report, what)));
             map
         }

@@ -42,13 +42,12 @@ const TIMER_END: Need = Need::Event(&[
     "local_timer_exit",
 ]);
 const WHEEL: Need = Need::Event(&["timer_expire_entry"]);
-/// The interrupt that a CPU sends to itself. A trace that has it is assumed to have all interrupts that come from no
-/// device.
+/// The interrupt that a CPU sends to itself; a trace that has it has all interrupts that come from no device.
 const IRQ_WORK: Need = Need::Event(&["x86_irq_vectors_irq_work_entry", "irq_work_entry"]);
+/// On other architectures, interrupts that come from no device have handlers.
+const HAS_VECTORS: bool = cfg!(target_arch = "x86_64");
 const INSERT: Need = Need::Event(&["block_rq_insert"]);
 const ISSUE: Need = Need::Event(&["block_rq_issue"]);
-/// Shows which threads share descriptors.
-const FORK: Need = Need::Event(&["sched_process_fork"]);
 const COMPLETE: Need = Need::Event(&["block_rq_complete"]);
 const CONTENDED: Need = Need::Event(&["contention_begin", "lock_contention_begin"]);
 const ACQUIRED: Need = Need::Event(&["contention_end", "lock_contention_end"]);
@@ -80,15 +79,14 @@ impl Subject {
         }
     }
 
-    /// Events whose streams the analysis needs. A CPU counts as recorded only while each of these events that the trace
-    /// has is recorded there.
+    /// All events that the analysis uses if the trace has them.
     pub(super) fn needs(self) -> &'static [Need] {
         match self {
             Self::Wakeups => &[SWITCH, WAKING, WAKEUP],
-            Self::Sleeps => &[SWITCH, WAKING, WAKEUP, HANDLER, SOFTIRQ, TIMER, IRQ_WORK],
+            Self::Sleeps => &[SWITCH, WAKING, WAKEUP, HANDLER, SOFTIRQ, TIMER],
             Self::Cpu => &[SWITCH],
             Self::Irq => &[HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, RAISE],
-            Self::Syscalls => &[SWITCH, Need::Calls, Need::Returns, FORK],
+            Self::Syscalls => &[SWITCH, Need::Calls, Need::Returns],
             Self::Io => &[INSERT, ISSUE, COMPLETE],
             Self::Locks => &[SWITCH, Need::Futex, Need::Returns, CONTENDED, ACQUIRED],
             Self::Work => &[SWITCH, QUEUED, STARTED, ENDED],
@@ -121,8 +119,8 @@ impl Subject {
         lacks.map(|(kind, _)| *kind).collect()
     }
 
-    /// The analysis of a trace that has these events, and hints about what it does not show because other events are
-    /// missing.
+    /// The analysis of a trace that has these events, and, except for `locks`, a hint about each table for which the
+    /// trace lacks events.
     ///
     /// # Errors
     /// Names the events that are missing, and how to record them.
@@ -164,20 +162,19 @@ impl Subject {
                     handlers: always(&[HANDLER, HANDLED]),
                     softirqs: always(&[SOFTIRQ, SOFTIRQ_END]),
                     timers: always(&[TIMER, TIMER_END]),
-                    ipis: vectors || has(Need::NoVectors),
+                    ipis: vectors || !HAS_VECTORS,
                     wheel: always(&[WHEEL]),
                     calls: has(Need::AllCalls),
                     vectors,
                 };
                 if !recorded.has_interrupts() {
-                    hints.push(match has(Need::NoVectors) {
-                        false => {
-                            "irq_handler_*, irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* are not all in \
-                             this trace, nor is it known to be of arm64: a waker is the named thread, or an interrupt of \
-                             it; record with -e 'irq_*' -e 'timer_hrtimer_expire_*' and, on x86, -e \
-                             'x86_irq_vectors_*'"
-                        }
+                    hints.push(match HAS_VECTORS {
                         true => {
+                            "irq_handler_*, irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* are not all in \
+                             this trace: a waker is the named thread, or an interrupt of it; record with -e 'irq_*' -e \
+                             'timer_hrtimer_expire_*' -e 'x86_irq_vectors_*'"
+                        }
+                        false => {
                             "irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* are not all in this trace: a waker \
                              is the named thread, or an interrupt of it; record with -e 'irq_*' -e \
                              'timer_hrtimer_expire_*'"
@@ -386,30 +383,22 @@ mod tests {
 
     #[test]
     fn a_thread_is_the_waker_only_if_interrupts_are_recorded() {
-        let irqs = [HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, TIMER, TIMER_END];
-        for vectors in [IRQ_WORK, Need::NoVectors] {
-            let irqs: Vec<Need> = irqs.into_iter().chain([vectors]).collect();
-            for lacks in std::iter::once(None).chain(irqs.iter().copied().map(Some)) {
-                let has = |need: Need| {
-                    let is = |of: &Need| of.always() == need;
-                    let is_left = irqs.iter().any(is) && !lacks.as_ref().is_some_and(is);
-                    is_left || [SWITCH, WAKING].contains(&need)
-                };
-                let (analysis, hints) = Subject::Sleeps.analysis(&has).unwrap();
-                let Analysis::Sleeps(recorded) = analysis else {
-                    panic!("{analysis:?}")
-                };
-                assert_eq!(recorded.has_interrupts(), lacks.is_none(), "{lacks:?}");
-                assert_eq!(hints.is_empty(), lacks.is_none(), "{hints:?}");
-                assert!(recorded.wakings && !recorded.calls);
-            }
+        let mut irqs = vec![HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, TIMER, TIMER_END];
+        irqs.extend(HAS_VECTORS.then_some(IRQ_WORK));
+        for lacks in std::iter::once(None).chain(irqs.iter().copied().map(Some)) {
+            let has = |need: Need| {
+                let is = |of: &Need| of.always() == need;
+                let is_left = irqs.iter().any(is) && !lacks.as_ref().is_some_and(is);
+                is_left || [SWITCH, WAKING].contains(&need)
+            };
+            let (analysis, hints) = Subject::Sleeps.analysis(&has).unwrap();
+            let Analysis::Sleeps(recorded) = analysis else {
+                panic!("{analysis:?}")
+            };
+            assert_eq!(recorded.has_interrupts(), lacks.is_none(), "{lacks:?}");
+            assert_eq!(hints.is_empty(), lacks.is_none(), "{hints:?}");
+            assert!(recorded.wakings && !recorded.calls);
         }
-        // Where the stream of these events has not started, a CPU counts as unrecorded.
-        let starts = [HANDLER, SOFTIRQ, TIMER, IRQ_WORK];
-        let needs = Subject::Sleeps.needs();
-        assert!(starts.iter().all(|start| needs.contains(start)));
-        // Where the stream of forks has not started, files are unknown.
-        assert!(Subject::Syscalls.needs().contains(&FORK));
     }
 
     #[test]

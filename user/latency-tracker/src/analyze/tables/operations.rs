@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Error, Result};
-use lt_model::tables::{self, Builder, Case, Kind, Object, TaskId, WokenBy};
-use lt_model::{Disk, FileName};
+use lt_model::Disk;
+use lt_model::tables::{Builder, Case, Kind, Object, TaskId, WokenBy};
 use lt_parquet::{Coverage, Interval, Sheet};
 
 use super::super::parquet::{Dark, Output, int};
@@ -73,13 +73,12 @@ impl Operations {
         cases: &[Case],
         text: impl Fn(lt_model::Name) -> &'t str,
         task: impl Fn(TaskId) -> (i32, Option<&'t str>),
-        path: impl Fn(FileName) -> &'t str,
     ) -> Result<()> {
         if cases.is_empty() {
             return Ok(());
         }
         let rows = cases.iter();
-        let rows = rows.map(|case| self.row(kind, case, &text, &task, &path));
+        let rows = rows.map(|case| self.row(kind, case, &text, &task));
         let rows: Vec<_> = rows.collect();
         let file = self.file(kind)?;
         for (row, case) in rows.into_iter().zip(cases) {
@@ -95,7 +94,6 @@ impl Operations {
         case: &Case,
         text: impl Fn(lt_model::Name) -> &'t str,
         task: impl Fn(TaskId) -> (i32, Option<&'t str>),
-        path: impl Fn(FileName) -> &'t str,
     ) -> Interval {
         let (trace, analysis) = self.output.names();
         let named = |name| Some(text(name).to_string());
@@ -112,10 +110,6 @@ impl Operations {
             tid: case.who.map(|(tid, _)| tid.into()),
             comm: case.who.and_then(|(_, name)| named(name?)),
             prio: case.priority.map(|prio| prio.0.into()),
-            file: match case.file {
-                Some(tables::File::Named(name)) => Some(path(name).to_string()),
-                Some(tables::File::Unknown) | None => None,
-            },
             ..Interval::default()
         };
         // 0 stands for an address that is not recorded.
@@ -191,7 +185,7 @@ impl Operations {
         let tables = &report.found.tables;
         let (text, task) = (|name| tables.text(name), |id| tables.task(id));
         for (kind, cases) in &report.found.rest {
-            self.write(*kind, cases, text, task, |name| tables.file(name))?;
+            self.write(*kind, cases, text, task)?;
         }
         let mut coverage = Vec::new();
         for table in &tables.tables {
@@ -236,8 +230,7 @@ impl Each for Operations {
                 return;
             }
             let (text, task) = (|name| builder.text(name), |id| builder.task(id));
-            let written = self.write(*kind, cases, text, task, |name| builder.file(name));
-            self.failed = written.err();
+            self.failed = self.write(*kind, cases, text, task).err();
         }
     }
 

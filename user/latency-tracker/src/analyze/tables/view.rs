@@ -147,32 +147,18 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Why figures are missing, or not what they seem.
+    /// Why figures are missing.
     pub(super) fn caveats(&self) -> Vec<String> {
         let mut caveats = self.caveats.clone();
         if let Some(cpu) = self.found.tables.absent() {
             caveats.push(format!(
-                "the trace has no stream of CPU {cpu}: what happened there is missing, and operations that may have \
-                 continued there are not measured"
+                "the trace has no stream of CPU {cpu}, so no time of a thread or a disk is measured"
             ));
-        }
-        let tables = &self.found.tables;
-        let is_relative = |(_, key): &(u64, Key)| match key {
-            Key::File(Some(File::Named(name))) => !tables.file(*name).starts_with('/'),
-            _ => false,
-        };
-        let mut keys = tables.tables.iter().flat_map(|table| table.rows.keys());
-        if keys.any(is_relative) {
-            caveats.push(
-                "a row may be several files if its name does not start with /: it is a path relative to the working \
-                 directory of each process, which is not known, or the kind of a descriptor, such as socket"
-                    .to_string(),
-            );
         }
         caveats
     }
 
-    /// What is not shown because events are missing, and how to record them.
+    /// Tables that are missing, and how to record the events that they need.
     pub(super) fn hints(&self) -> &[&'static str] {
         &self.found.hints
     }
@@ -229,7 +215,7 @@ impl<'a> Report<'a> {
         name.map_or_else(|| format!("{address:#x}"), |name| out::printable(name))
     }
 
-    /// What ended a sleep. For a group of sleeps, the thread may be missing.
+    /// What ended a sleep; without a thread, that of a group.
     fn waker(&self, by: WokenBy) -> String {
         let text = |name| out::printable(self.found.tables.text(name));
         let thread = |id: Option<TaskId>| id.map_or("a thread".into(), |id| self.thread(id));
@@ -353,8 +339,8 @@ impl<'a> Report<'a> {
     }
 
     /// The CPU usage of a row of [`Kind::Run`]: its time as a fraction of the recorded time of its CPU, or else of the
-    /// CPU that is recorded the longest. The buffers of a snapshot reach back to different times, so a thread may have run
-    /// for longer than their mean.
+    /// CPU that is recorded the longest. The rings of a snapshot reach back to different times, so a mean would be less
+    /// than a thread may have run.
     pub(super) fn share(&self, table: &Table, line: &Line<'_>) -> Option<f64> {
         let recorded = table.recorded.iter().filter(|((number, cpu), _)| {
             let is_other = matches!(line.key, Key::Cpu(of) if of != *cpu);
