@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The entry point. `make help` lists the targets; each runs a script in scripts/ or tests/, which has --help.
+# The entry point. `make help` lists the targets; most run a script in scripts/ or tests/, which has --help.
 # (The kernel's build system reads Kbuild, not this file.)
 
 .DEFAULT_GOAL := all
@@ -86,7 +86,7 @@ bench: ## measure what the engine costs [B=part J=file]
 	@scripts/bench $(if $(J),--json $(J)) $(B)
 
 vm: ## a shell in a virtual machine with the module and the commands [KERNEL= CPUS= NUMA= ROOT=]
-	@scripts/build-module $(filter stock rt arm64 rt-arm64 debug,$(KERNEL))
+	@scripts/build-module $(filter stock rt arm64 rt-arm64 debug kcsan small,$(KERNEL))
 	@scripts/build-user $(if $(filter %arm64,$(KERNEL)),--with arm64)
 	@scripts/vm --kernel $(KERNEL) --cpus $(CPUS) --numa $(NUMA) --root $(ROOT)
 

@@ -129,9 +129,10 @@ enum latency_tracker_ended {
  * @LATENCY_TRACKER_UNIQUE: a key has at most one live event; a second start
  *	replaces it, which is counted as "replaced". Without this flag, events of
  *	one key accumulate, and each end ends one of them.
- * @LATENCY_TRACKER_WORST: an end that is reported raises the threshold to its
- *	delay, so that only new worst cases are reported. An end beyond the
- *	threshold whose alert `max_alerts` suppresses is not reported.
+ * @LATENCY_TRACKER_WORST: an end beyond the threshold raises the threshold to
+ *	its delay, so that only new worst cases are reported. If `max_alerts`
+ *	suppresses the alert of such an end, the threshold stays, and the end is
+ *	not reported unless the event had timed out.
  * @LATENCY_TRACKER_VARIABLE_KEYS: keys may be shorter than @key_size. The
  *	length is part of a key.
  * @LATENCY_TRACKER_SHOW_KEYS: keys appear in /proc as they are; otherwise as a
@@ -148,8 +149,8 @@ enum latency_tracker_flags {
  * struct latency_tracker_config - the configuration of a tracker
  * @size: sizeof(struct latency_tracker_config), so that fields can be added
  * @owner: THIS_MODULE, not NULL
- * @name: the name of the instance, up to 31 letters, digits, '_' and '-', not
- *	beginning with a digit
+ * @name: the name of the instance, up to 31 letters, digits, '_' and '-',
+ *	starting with a letter or '_'
  * @priv: passed to the callback
  * @callback: called for late events, or NULL
  * @threshold: report delays longer than this; ~0ULL for none

@@ -276,15 +276,15 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
         self.event(raw)
     }
 
-    /// Ends an operation now. `ENOENT` if no event with this key is live. Any context.
+    /// Ends an operation now. Fails with `ENOENT` if no event with this key is live. Any context.
     pub(crate) fn event_out(&self, key: &[u8], id: u64) -> Result<Ended> {
         let (bytes, len) = (key.as_ptr().cast(), key.len());
         // SAFETY: By the type invariant; the key has the given length.
         to_ended(unsafe { latency_tracker_event_out_at(self.raw.as_ptr(), bytes, len, id, 0) })
     }
 
-    /// Waits until the callbacks of all events that ended before the call have returned. `EDEADLK`
-    /// in a callback. May sleep.
+    /// Waits until the callbacks of all events that ended before the call have returned. Fails with
+    /// `EDEADLK` in a callback. May sleep.
     pub(crate) fn synchronize(&self) -> Result {
         // SAFETY: By the type invariant.
         to_result(unsafe { latency_tracker_synchronize(self.raw.as_ptr()) })
@@ -354,7 +354,7 @@ impl<const D: usize, L: Late<D>> Event<'_, D, L> {
         data
     }
 
-    /// Ends the event now. `ENOENT` if it has already ended.
+    /// Ends the event now. Fails with `ENOENT` if it has already ended.
     pub(crate) fn end(&self, id: u64) -> Result<Ended> {
         // SAFETY: By the type invariants.
         to_ended(unsafe {

@@ -12,10 +12,11 @@
  *	... here, in another thread, or in another process:
  *	latency_tracker_work_done(&work, "order 4711", 10);
  *
- * Instances of the tracker tree with end=work follow the work, starting from the
- * interrupt or timer that woke the task that begins it. If no such instance is
- * enabled, a mark costs one system call, and fails with -ENODEV. A cookie is 1 to
- * 64 arbitrary bytes; a newline at its end is ignored.
+ * Instances of the tracker tree with end=work follow the work. The delay begins
+ * with the interrupt or timer that woke the task that begins the work; if that is
+ * not recorded, it begins with the mark. If no such instance is enabled, a mark
+ * costs one system call, and fails with -ENODEV. A cookie is 1 to 64 arbitrary
+ * bytes; a newline at its end is ignored.
  * See Documentation/trackers/tree.md.
  *
  * latency_tracker_work_close() returns nothing. All other functions return 0 or a
@@ -107,8 +108,8 @@ latency_tracker_work_mark(const struct latency_tracker_work *work, int fd,
 }
 
 /*
- * Marks the start. -ENODEV if no instance is enabled, -ENOSPC if an instance is
- * full.
+ * Marks the start. -ENODEV if no instance is enabled; -ENOSPC if an instance has
+ * no room for more work.
  */
 static inline int
 latency_tracker_work_begin(const struct latency_tracker_work *work,
@@ -118,7 +119,7 @@ latency_tracker_work_begin(const struct latency_tracker_work *work,
 					 len);
 }
 
-/* Marks the end. An unknown cookie is not an error; -ENODEV as for the start. */
+/* Marks the end; the cookie may be unknown. -ENODEV if no instance is enabled. */
 static inline int
 latency_tracker_work_done(const struct latency_tracker_work *work,
 			  const void *cookie, size_t len)

@@ -7,7 +7,7 @@
 //!        |  latency_tracker_event_in(), ...
 //!   api/ffi.rs          raw pointers become slices and references
 //!        |
-//!   Any                 keys and data of any size: one engine for each class of sizes
+//!   Any                 keys and data of any size: one type of engine for each class of sizes
 //!        |
 //!   Client<K, D>        bytes become words; a late event becomes a call and an alert
 //!        |

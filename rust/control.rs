@@ -56,7 +56,7 @@ pub(crate) enum Kind {
     Id { max: u64 },
     /// The name of a command, at most 15 bytes, or `all`, which is 0. The value is its bytes, the
     /// first the lowest. Spaces, control characters, bytes above `~`, and `\`, `*`, `?` and `,` are
-    /// written as `\xHH`.
+    /// written as `\xHH`, with lower-case digits.
     Comm,
     /// A list of at most [`names::MAX`] of these names, separated by commas; a leading `!` means
     /// all but the listed names, and `all` is 0. Each name has a code below 1023, which two names
@@ -248,7 +248,7 @@ const RESERVED: [&str; 10] = [
 /// Checks the name of an instance.
 pub(crate) fn check_name(name: &[u8]) -> core::result::Result<&[u8], Fault<'_>> {
     const EXPECTED: &str =
-        "expected a name of at most 31 letters, digits, '_' or '-', not starting with a digit";
+        "expected a name of at most 31 letters, digits, '_' or '-', starting with a letter or '_'";
     let first = |b: u8| b.is_ascii_alphabetic() || b == b'_';
     let other = |b: u8| first(b) || b.is_ascii_digit() || b == b'-';
     match name {

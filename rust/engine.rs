@@ -34,7 +34,7 @@
 //!     |               nothing: unmatched   |           |         |          table.remove, pool.put
 //!     |                                    |           |         +-- late, odd: finish_oddly
 //!     |                                    |           |         |     --> release --> late()
-//!     |                                    |           |         +-- by label: finish_labelled
+//!     |                                    |           |         +-- by label: row_at_home
 //!     |                                    |           +-- Event::claim: one winner
 //!     |                                    +-- not at home: event_out_beyond
 //!     +-- event_out_held, event_out_all: other kinds of end; end.rs, held.rs
@@ -59,8 +59,8 @@
 //! The engine is part of several crates: the kernel module, its tests and benchmarks (tests/module,
 //! tests/bench/module), and, on the host, user/engine and user/bench. Each includes the engine with
 //! one line, which stays the same when the engine gets a new file. Directly from the kernel, the
-//! engine uses only error codes and allocation flags. Each crate supplies an implementation of
-//! [`Platform`], and `crate::sys::atomic` and `crate::sys::memory`.
+//! engine uses only error codes and `fmt`. Each crate supplies an implementation of [`Platform`],
+//! and `crate::sys::atomic` and `crate::sys::memory`.
 //!
 //! For a file included by path, the compiler looks for child modules next to that file. This is why
 //! this file, freelist.rs and rcu_ht.rs name the paths of their child modules.

@@ -33,8 +33,8 @@
 //!
 //! Stacks are read one after another, so finding all of them empty does not prove that all were
 //! empty at once: a cell may have come back to a stack that was read already. Therefore
-//! [`Freelist::get`] adds up the tags of the stacks it found empty, and fails only when two passes
-//! in a row give equal sums. Tags only grow, so equal sums mean equal tags: no stack changed
+//! [`Freelist::get`] adds up the tags of the stacks it found empty, until two passes in a row give
+//! equal sums, which is the proof. Tags only grow, so equal sums mean equal tags: no stack changed
 //! between its reading in the first pass and its reading in the second (a hot word found empty
 //! twice with the same tag had nothing put in meanwhile, so it stayed empty), and in the moment
 //! between the passes all of them were empty. Every further pass is caused by the get or put of
@@ -102,13 +102,13 @@ pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 /// each.
 const CACHE: u64 = 64;
 
-/// Maximum and minimum number of passes over an exhausted pool that other CPUs keep changing. The
-/// more places there are, the fewer passes, so that the search also ends on a large machine.
+/// Upper and lower bound of the limit on the passes over an exhausted pool that other CPUs keep
+/// changing. The limit falls with the number of places, so that a search ends on a large machine.
 const PASSES: usize = 64;
 const PASSES_MIN: usize = 4;
 
-/// Number of places that a disturbed search reads in all its passes together, if that is enough for
-/// [`PASSES_MIN`] passes.
+/// Maximum number of places that a disturbed search reads in all its passes together, unless
+/// [`PASSES_MIN`] passes need more.
 const LOOKS: usize = 2048;
 
 /// Logarithm of the maximum number of cells in one chunk, the unit of allocation.
@@ -739,7 +739,7 @@ fn warm(hot: &Atomic<u64>, index: Index) -> bool {
 /// Takes the hot cell, or fails with the word if there is none.
 fn cool(hot: &Atomic<u64>) -> core::result::Result<Index, u64> {
     loop {
-        // Acquire: as in `get`.
+        // Acquire: as in `get_hot`.
         let word = hot.load(Acquire);
         let top = word & INDEX_MASK;
         if top == 0 {

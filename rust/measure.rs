@@ -18,13 +18,10 @@
 
 pub(crate) mod tally;
 
-use crate::{
-    engine::platform::Platform,
-    sys::{
-        atomic::{Atomic, Relaxed},
-        measure::{self, around, Counting, Meter, Missing, Values},
-        platform::{Kernel, PreemptGuard},
-    },
+use crate::sys::{
+    atomic::{Atomic, Relaxed},
+    measure::{self, around, Counting, Meter, Missing, Values},
+    platform::{online_cpus, Kernel, PreemptGuard},
 };
 use core::ffi::CStr;
 use kernel::{
@@ -120,7 +117,7 @@ pub(crate) struct Measure {
 
 impl Measure {
     /// Starts counting the events that the module parameter names; `None` if it is empty. Fails
-    /// with `EINVAL` for a word that is not a counter, or `ENOMEM`.
+    /// with `EINVAL` for a word that is not a counter, `ENOMEM`, or the error of [`Counting::new`].
     pub(crate) fn start() -> Result<Option<Arc<Self>>> {
         let text = measure::parameter().to_str()?;
         if text.is_empty() {
@@ -177,7 +174,7 @@ impl Measure {
     }
 
     pub(crate) fn show(&self, out: &SeqFile) {
-        seq_print!(out, "counter {CYCLES} counted cpus={}\n", Kernel::cpus());
+        seq_print!(out, "counter {CYCLES} counted cpus={}\n", online_cpus());
         for (name, state) in self.chosen.names().zip(self.counting.states()) {
             match state {
                 Ok(cpus) => seq_print!(out, "counter {name} counted cpus={cpus}\n"),

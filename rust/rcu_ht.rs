@@ -59,9 +59,9 @@
 //!
 //! [`Table::grow`] makes a larger array of buckets, a new *level*, and all later events are
 //! inserted there. Events in an older level stay there until they end; a search that finds nothing
-//! in the current level searches the older ones, too, as long as there are any (`others`). So a
-//! burst waits only for the new array. Later, [`Table::reap`] frees the levels that have become
-//! empty, by RCU:
+//! in the current level searches the older ones, too, as long as there are any (`others`). No event
+//! is moved, so growing takes only the time to allocate the array. Later, [`Table::reap`] frees the
+//! levels that have become empty, by RCU:
 //!
 //! - after the switch, a grace period: then no insertion into the old level is still in flight,
 //!   and it can only become emptier (`sealed`);

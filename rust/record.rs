@@ -34,7 +34,7 @@ mod kinds;
 #[cfg(CONFIG_RUST)]
 pub(crate) use kinds::{Address, Func, Location, Policy};
 
-/// The event and the reader for which fields are shown.
+/// The kind of line, and the reader, for which fields are shown.
 pub(crate) struct How {
     is_alert: bool,
     is_end: bool,
@@ -279,6 +279,12 @@ pub(crate) const fn words_of(fields: &[Span]) -> usize {
 /// number, shown value`. For the trace event, which scripts/trackers generates, a C type and its
 /// format follow. If the trace event's field is not the number itself, two more may follow: the
 /// conversion from the word, and the value in the text, in which `X` stands for the entry's field.
+///
+/// A type that implements [`Field`] elsewhere, or another name of a type, has a row of its own
+/// without the conversions. If it has no number in the trace event, its C is: the entry, the
+/// assignment, the format, the values, LTTng's fields, and `FIELD: TYPE; PLACE` for each row in the
+/// page of the ABI. `NAME` stands for the field, `WORDS` for its words, `WORD` for the first one,
+/// and `NEXT` for the words after that.
 macro_rules! fields {
     ($(
         $type:ty, $bits:expr, |$it:ident| $number:expr, |$taken:ident| $made:expr, $shown:expr
@@ -309,6 +315,9 @@ macro_rules! fields {
                 $crate::record::say(name, $shown, f)
             }
         })*
+    };
+    ($($type:ty, $bits:literal $(, $($_c:literal)+)?;)*) => {
+        $(const _: () = assert!(<$type as $crate::record::Field>::BITS == $bits);)*
     };
 }
 pub(crate) use fields;
@@ -413,6 +422,33 @@ impl Field for Actor {
             " {role}_pid={pid} {role}_tid={tid} {role}_comm={comm}"
         ))
     }
+}
+
+fields! {
+    Times8, 8, "u32" "%u" "(u8)";
+    Times16, 16, "u32" "%u" "(u16)";
+    Register, 64, "u64" "%#llx";
+    Name16, 128, "__array(char, NAME, 16)"
+        "memcpy(__entry->NAME, WORDS, 16); __entry->NAME[15] = '\\0';" "NAME=%s" "__entry->NAME"
+        "ctf_array_text(char, NAME, (const char *)(WORDS), 16)" "NAME: char[16]; WORDS";
+    Name32, 256, "__array(char, NAME, 32)"
+        "memcpy(__entry->NAME, WORDS, 32); __entry->NAME[31] = '\\0';" "NAME=%s" "__entry->NAME"
+        "ctf_array_text(char, NAME, (const char *)(WORDS), 32)" "NAME: char[32]; WORDS";
+    Ip, 128, "__array(u8, NAME, 16)" "memcpy(__entry->NAME, WORDS, 16);" "NAME=%*phN"
+        "__entry->family == AF_INET6 ? 16 : 4, __entry->NAME"
+        "ctf_array_hex(u8, NAME, (const u8 *)(WORDS), 16)" "NAME: u8[16]; WORDS";
+    Registers, 192, "__array(u64, NAME, 3)" "memcpy(__entry->NAME, WORDS, sizeof(__entry->NAME));"
+        "NAME0=%#llx NAME1=%#llx NAME2=%#llx"
+        "__entry->NAME[0], __entry->NAME[1], __entry->NAME[2]"
+        "ctf_array_hex(u64, NAME, WORDS, 3)" "NAME: u64[3]; WORDS";
+    Actor, 192, "LT_TASK_FIELDS(NAME)" "LT_TASK_ASSIGN(NAME, WORDS);"
+        "NAME_pid=%u NAME_tid=%u NAME_comm=%s"
+        "__entry->NAME_pid, __entry->NAME_tid, __entry->NAME_comm"
+        "ctf_integer(u32, NAME_pid, 0x3fffff & (WORD >> 22)) \
+         ctf_integer(u32, NAME_tid, 0x3fffff & WORD) \
+         ctf_array_text(char, NAME_comm, (const char *)(NEXT), TASK_COMM_LEN)"
+        "NAME_pid: u32; bits 22 to 43 of WORD" "NAME_tid: u32; bits 0 to 21 of WORD"
+        "NAME_comm: char[16]; NEXT";
 }
 
 /// Declares the fields of a tracker, in the order of its line: for each its type, and its position

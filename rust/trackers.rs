@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The trackers: the name of each, its parameters, and the fields that it adds to an alert.
+//! The list of the trackers, and the line of an alert: the common fields, then the tracker's own.
 
 mod declare;
 mod stock;

@@ -3,11 +3,12 @@
 """Compares, operation by operation, what `latency-tracker analyze` measured in a trace with the alerts of instances
 with threshold 0 that ran while the trace was recorded, for tests/vm/analyze-live.sh.
 
-usage: analyze_live.py BORN LAST LINE DEVICE
+usage: analyze_live.py BORN LAST LINE DEVICE PACKETS
 
 It compares wakeups, waits of preempted tasks, and calls of the tasks with ids after BORN, up to LAST, and not in
 /tmp/alive; their calls of futex once more, with operation and address; handlers of LINE; softirqs HI; and requests of
-DEVICE. /tmp has the alerts of each instance, and the report of each analysis as JSON.
+DEVICE. /tmp has the alerts of each instance, and the report of each analysis as JSON. The loopback device sent and
+received PACKETS packets.
 
 The probes of the module and of the tracer are two functions on one tracepoint, and read the clock one after the other.
 So times differ a little, but no limit is needed: both probes record an operation's start before either records its end,
@@ -80,7 +81,7 @@ def compare(name, trace, live, least):
     return [(one[3], other[3]) for one, other in zip(trace, live)]
 
 
-def main(born, last, line, device):
+def main(born, last, line, device, packets):
     with open("/tmp/alive", encoding="ascii") as file:
         alive = set(map(int, file.read().split()))
 
@@ -135,6 +136,16 @@ def main(born, last, line, device):
 
     live = alerts("requests", lambda fields: KINDS[fields["op"].strip('"')[0]])
     compare("requests", recorded(table_of("io", "device"), of_device), live, 40)
+
+    def of_loopback(table):
+        (row,) = (row for row in table_of("net", table)["rows"] if row["device"] == "lo")
+        return row
+
+    waited, sent = of_loopback("backlog"), of_loopback("transmit")
+    assert waited["count"] == int(packets) >= 30, (waited, packets)
+    # On PREEMPT_RT, a packet may be received and freed before its driver has returned.
+    assert sent["count"] + sent["consumed"] + sent["dropped"] == int(packets), (sent, packets)
+    print(f"packets: {packets}")
 
 
 main(*sys.argv[1:])

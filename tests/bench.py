@@ -45,10 +45,10 @@ def invariants(report):
         assert close(series["deviation"] ** 2, series["variance"]), "variance = sigma squared"
         assert series["min"] <= series["mean"] <= series["max"], "the mean is between the extremes"
         low, high = series["bins"][0], series["bins"][-1]
-        assert low["low"] <= series["min"] < low["high"] and high["low"] <= series["max"] < high["high"], "bins have all"
+        assert low["low"] <= series["min"] < low["high"] and high["low"] <= series["max"] < high["high"], "min and max are in the bins"
         assert sorted(series["percentiles"]) == ["p50", "p90", "p99", "p99.9", "p99.99"], series["percentiles"]
     peaks = report["peaks"] if report["bench"] == "loop" else report["late"]
-    assert len(peaks) + report["lost"]["peaks"] == counted(report), "each peak is explained or told"
+    assert len(peaks) + report["lost"]["peaks"] == counted(report), "each peak is listed or counted as lost"
     assert report["passed"] == (not report["failed"]), report["failed"]
 
 
@@ -239,8 +239,8 @@ def disturb(said, *wanted):
     until(loops, "the loop")
     with open(NMI_PRIORITY, "w", encoding="ascii") as priority:
         priority.write(str(LOOP[1]))
-    # This task gets a higher priority than the loop, to call the handler on the loop's CPU. It only waits for the
-    # handler, except for a moment.
+    # This task gets a higher priority than the loop, to call the handler on the loop's CPU. It uses that CPU only to
+    # start the handler and to wait for its end.
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(97))
     calls = 0
     while not all(enough(calls, word) for word in wanted):

@@ -5,8 +5,12 @@
 usage: calls.py write MS N     a process writes more than a pipe holds, in one call; N times, another process sleeps for
                                MS and then reads a part
        calls.py exec           a thread that is not the first one executes another program
-       calls.py compat N       getpid() by the entry for 32-bit programs, N times; on arm64 by such a program
-       calls.py many N [TURNS] calls of several kinds, N times, by two processes; then two threads take turns
+       calls.py exec-fail      as exec, but the kernel cannot load the program. It notices this when only that thread is
+                               left, and kills the process
+       calls.py compat N [M]   getpid() by the entry for 32-bit programs, N times (on arm64, in such a program); on x86,
+                               then sigsuspend(), which has no other entry, M times
+       calls.py many N [TURNS] calls of several kinds, N times, by each of two processes; then two threads wake each
+                               other TURNS times
 """
 
 import os
@@ -38,6 +42,24 @@ def execute():
     time.sleep(60)
 
 
+def execute_in_vain():
+    # One segment, at an address that no program can have. The type of machine is that of the running program.
+    with open("/proc/self/exe", "rb") as file:
+        ident, _, machine = struct.unpack("<16sHH", file.read(20))
+    headers, nowhere = 64 + 56, 1 << 63
+    with open("/tmp/nowhere", "wb") as file:
+        file.write(ident + struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, nowhere, 64, 0, 0, 64, 56, 1, 0, 0, 0))
+        file.write(struct.pack("<IIQQQQQQ", 1, 5, 0, nowhere, nowhere, headers, headers, 0x1000))
+    os.chmod("/tmp/nowhere", 0o755)
+
+    def execute_it():
+        print(f"tid={threading.get_native_id()}", flush=True)
+        os.execv("/tmp/nowhere", ["nowhere"])
+
+    threading.Thread(target=execute_it).start()
+    time.sleep(60)
+
+
 # mov r4, #0; then: mov r7, #20; svc 0; subs r4, r4, #1; bne; mov r0, #0; mov r7, #1; svc 0
 ARM = (0xE3A04000, 0xE3A07014, 0xEF000000, 0xE2544001, 0x1AFFFFFB, 0xE3A00000, 0xE3A07001, 0xEF000000)
 
@@ -56,7 +78,7 @@ def compat_program(times):
     )
 
 
-def compat(times):
+def compat(times, suspends=0):
     if os.uname().machine == "aarch64":
         with open("/tmp/compat", "wb") as file:
             file.write(compat_program(times))
@@ -68,15 +90,26 @@ def compat(times):
         return
     # imported here, because not every root file system has them
     import ctypes
+    import errno
     import mmap
+    import signal
 
-    # mov $20, %eax; int $0x80; ret
+    # mov $20, %eax; int $0x80; ret; then the same for number 72
     code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    code.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")
-    getpid = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+    code.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3\xb8\x48\x00\x00\x00\xcd\x80\xc3")
+    address = ctypes.addressof(ctypes.c_char.from_buffer(code))
+    getpid = ctypes.CFUNCTYPE(ctypes.c_int)(address)
     for _ in range(times):
         if getpid() != os.getpid():
             sys.exit("this is not getpid()")
+    # The mask is in the third register of both ABIs. With no signal blocked, the pending one ends the call.
+    sigsuspend = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int)(address + 8)
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    for _ in range(suspends):
+        os.kill(os.getpid(), signal.SIGUSR1)
+        if sigsuspend(0, 0, 0) != -errno.EINTR:
+            sys.exit("this is not sigsuspend()")
     print(f"tid={os.getpid()}", flush=True)
 
 
@@ -128,7 +161,7 @@ def many(times, turns=0):
 
 def main(words):
     what, *numbers = words
-    functions = {"write": write, "exec": execute, "compat": compat, "many": many}
+    functions = {"write": write, "exec": execute, "exec-fail": execute_in_vain, "compat": compat, "many": many}
     functions[what](*map(int, numbers))
 
 

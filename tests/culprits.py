@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Delays with a known cause for `latency-tracker explain`, inside the virtual machine: what makes a task late is known
-by construction, and the explanation has to name it, or say that it is not recorded.
+by construction, and the explanation must name it, or say that it is not recorded.
 
 usage: culprits.py ALERTS KNOWN [CASE...]   makes every case of the table happen, or those named, and adds their alerts
                                             to the file ALERTS. The file KNOWN gets the cases, each with the culprit
@@ -36,7 +36,7 @@ class Case:
     tracker: str
     # Expression for the first sentence after the share and the time. DISK(name) is that disk, by name or number.
     culprit: str
-    # The least share that the sentence may name, so that the cause is most of the time, not only the largest part.
+    # The least share of the delay, in percent, that the sentence must give to the cause.
     share: int = 50
     # Two causes at once.
     two: bool = False
@@ -161,7 +161,7 @@ CASES = [
     Case("fault", lambda: late.fault("/dev/slow"), OFFCPU, VICTIM + WAITED + "DISK(slow)"),
     # The machine's own disk has an interrupt; the others use timers. It is fast, so there is much to read. The victim
     # sleeps for nothing else. The interrupts are named after the disk's number on the bus. On PREEMPT_RT the
-    # interrupt thread preempts the victim while it submits more: the victim does not wait for the disk then.
+    # interrupt thread may preempt the victim while it submits reads; this is not a wait for the disk.
     Case("device", lambda: causes.aio("vda", 16, 4 << 20), f"{SLEEPS} threshold=1ms max_alerts=1",
         VICTIM + WAITED + r"(DISK(vda)|VIRTIO(vda)-req\.\d+ \(interrupt \d+\))"),
     Case("pair", lambda: reads("slow", 64), f"pair threshold=300ms comm=dd {PAIR}",
@@ -179,7 +179,7 @@ CASES = [
     # The writes of backup hold all free requests of the disk; once the read has a request, they are before it in the
     # queue.
     Case("neighbours", lambda: causes.neighbours("throttled"), call("preadv,preadv2"),
-        VICTIM + WAITED + r"a request held back before DISK(throttled): (no free request|in its queue); .*", share=30),
+        VICTIM + WAITED + r"a request held back before DISK(throttled): (no free request|no free tag|in its queue); .*", share=30),
     # The file of the loop device is on ext; a worker reads it.
     Case("loop", lambda: causes.loop("/tmp/ext"),
         "syscall threshold=80ms comm=victim calls=preadv,preadv2 max_alerts=1",

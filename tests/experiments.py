@@ -318,7 +318,7 @@ def judge_web(judge):
     for span, (start, stop) in zip(requests, reads):
         stay = blocked(part, span)
         assert stay["cause"].get("syscall") == "read" and waker(stay) == worker, stay
-        # The rest is its own: it computed, or was interrupted.
+        # Apart from this wait, the server computed, or was interrupted.
         own = [s for s in part["states"] if s["class"] == "working" or s["cause"]["kind"] == "interrupted"]
         ran = sum(max(0, min(s["end"], span[1]) - max(s["begin"], span[0])) for s in own)
         # The kernel's accounting and the trace place a switch between two threads at slightly different times.

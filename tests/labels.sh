@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# labels.sh: the delays of an instance with by=, for tests inside the virtual machine. Sourced after lib.sh.
+# labels.sh: checks the file `labels` of an instance with by=, for tests inside the virtual machine. Sourced after
+# lib.sh.
 
 # count INSTANCE LABEL: print the number of delays with a label: 0 if the label is missing.
 count() {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Tasks that are late for a known reason, each with its own name, for tests inside the virtual machine.
 
-usage: late.py hog            victim is woken, and has to wait, since hog has a real-time priority
+usage: late.py hog            victim is woken, and must wait, since hog has a real-time priority
        late.py preempt        victim runs, and is preempted by hog, which has a real-time priority
        late.py pipe           reader waits for sleeper, which sleeps before it writes to the pipe
        late.py futex          victim waits for a lock held by middle, which waits for a lock held by last, which computes

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# lib.sh: shared by the tests inside the virtual machine. The first line of each is `. /lt/tests/lib.sh`.
+# lib.sh: shared by the tests inside the virtual machine; each sources it first.
 #
 # A test passes if it exits 0 and the kernel did not complain; 77 skips it.
 
@@ -29,7 +29,7 @@ number_of() { echo "$NUMBERS" | tr , '\n' | awk -v call="$1" '$1 == call { print
 # fail WORD...: fail the test.
 fail() { echo "FAIL: $*" >&2; exit 1; }
 
-# skip WHY...: skip the test, which is not possible here.
+# skip WHY...: skip the test, which cannot run here.
 skip() { echo "SKIP: $*" >&2; exit 77; }
 
 # need COMMAND...: skip unless these exist.
@@ -44,14 +44,32 @@ assert() { _what=$1; shift; "$@" || fail "$_what: '$*' failed"; }
 # refused WHAT COMMAND...: the command must fail.
 refused() { _what=$1; shift; if "$@" 2>/dev/null; then fail "$_what: '$*' succeeded"; fi; }
 
-# wait_until SECONDS COMMAND...: wait for the command to succeed; longer on a slow kernel (tests/run-debug). With
-# icount, the machine's clock runs ahead while the machine waits for a disk of a busy host: the limit must be generous.
+# wait_until SECONDS COMMAND...: wait for the command to succeed; longer on a slow kernel (tests/run-debug). Limits must
+# be generous: with --icount, the machine's clock runs on while the machine waits for a disk of a busy host.
 wait_until() {
-	_end=$(($(cut -d. -f1 /proc/uptime) + $1 * ${PATIENCE:-1}))
+	read -r _now _ </proc/uptime
+	_end=$((${_now%.*} + $1 * ${PATIENCE:-1}))
+	shift
+	_until 0.1 "$@"
+}
+
+# in_a_while COMMAND...: as `wait_until 240`, but with longer pauses, for waits of many seconds. Under emulation, each
+# look takes CPU time from the program that the test waits for, and starts processes, which a recorder records.
+in_a_while() {
+	read -r _now _ </proc/uptime
+	_end=$((${_now%.*} + 240 * ${PATIENCE:-1}))
+	_until 1 "$@"
+}
+
+# _until PAUSE COMMAND...: wait until the command succeeds; after $_end, fail the test. /proc/uptime is read without a
+# process.
+_until() {
+	_pause=$1
 	shift
 	until "$@"; do
-		[ "$(cut -d. -f1 /proc/uptime)" -le "$_end" ] || fail "waited in vain for: $*"
-		sleep 0.1
+		read -r _now _ </proc/uptime
+		[ "${_now%.*}" -le "$_end" ] || fail "waited in vain for: $*"
+		sleep "$_pause"
 	done
 }
 
@@ -119,6 +137,18 @@ in_time() { [ "${PATIENCE:-1}" -eq 1 ]; }
 
 # online CPU 0|1: take a CPU offline or back online. The kernel may be busy with the last change (EBUSY).
 online() { wait_until 20 sh -c "echo $2 >/sys/devices/system/cpu/cpu$1/online"; }
+
+# shift_date DAYS: set the time of day forward, or back by -DAYS.
+shift_date() { date -s "@$(($(date +%s) + $1 * 86400))" >/dev/null; }
+
+# suspend_for SECONDS: suspend the machine as far as the last step before the firmware, which would not wake it. The
+# kernel waits there, with its clock stopped, and resumes.
+suspend_for() {
+	echo "$1" >/sys/module/suspend/parameters/pm_test_delay
+	echo core >/sys/power/pm_test
+	echo mem >/sys/power/state
+	echo none >/sys/power/pm_test
+}
 
 # stat_is INSTANCE KEY TEST VALUE: compare one counter, for wait_until.
 stat_is() { test "$(stat "$1" "$2")" "$3" "$4"; }

@@ -199,7 +199,10 @@ machine() {
 		return
 	fi
 	# problems after the last test are attributed to it
-	[ "$rc" -eq 0 ] || [ -z "$whole" ] || [ "${ends[ended]:-1}" -ne 0 ] || { ends[ended]=$FINDING; tail -n 20 "$dir/console.log" >>"$LOGS/vm/${!ended}@$kernel/output.log"; }
+	if [ "$rc" -ne 0 ] && [ -n "$whole" ] && [ "${ends[ended]:-1}" -eq 0 ]; then
+		ends[ended]=$FINDING
+		{ echo "The machine failed after this test:"; tail -n 20 "$dir/console.log"; } >>"$LOGS/vm/${!ended}@$kernel/output.log"
+	fi
 	now
 	for ((rc = 1; rc <= ended; rc++)); do
 		outcome "${!rc}" "${ends[rc]:-$([ "$rc" != "$late" ] || echo 1)}" "${taints[rc]:-}" "${times[rc]:-$(tenths $((now - begun))) $(tenths $((total - before)))}" "$([ "$rc" -lt "$ended" ] || echo "$whole")"

@@ -5,6 +5,8 @@
 usage: net.py read tcp|udp ADDRESS MS      a reader lets what has arrived wait for MS, then reads it
        net.py listen ADDRESS PORT MS       as read tcp, for one connection to this port, from another process
        net.py call ADDRESS PORT            connects to listen, sends, and waits until it closes
+       net.py drain ADDRESS PORT           reads all of one connection to this port at once, from another process
+       net.py pour ADDRESS PORT COUNT      connects to drain, sends COUNT bytes, and waits until it has read them
        net.py unread udp ADDRESS [MS]      a packet that is never read: its socket is closed after MS (30); then a
                                            packet to the port, which is unused now
        net.py flood ADDRESS COUNT          COUNT packets of UDP for a reader with the smallest buffer, which reads those
@@ -64,6 +66,24 @@ def call(address, port):
     client.connect((address, port))
     client.send(b"x" * 1000)
     client.recv(1)
+
+
+def drain(address, port):
+    server = socket.socket(family(address), socket.SOCK_STREAM)
+    server.bind((address, port))
+    server.listen()
+    print(f"reader={os.getpid()} port={port}", flush=True)
+    reader, _ = server.accept()
+    while reader.recv(65536):
+        pass
+
+
+def pour(address, port, count):
+    client = socket.socket(family(address), socket.SOCK_STREAM)
+    client.connect((address, port))
+    client.sendall(b"x" * count)
+    client.shutdown(socket.SHUT_WR)
+    assert not client.recv(1)
 
 
 def unread(kind, address, milliseconds=30):
@@ -157,7 +177,7 @@ def close(address):
 def main(words):
     what, *rest = words
     rest = [int(word) if word.isdigit() else word for word in rest]
-    {"read": read, "listen": listen, "call": call, "unread": unread, "flood": flood, "ask": ask, "serve": serve, "serve-unix": serve_unix, "close": close}[what](*rest)
+    {"read": read, "listen": listen, "call": call, "drain": drain, "pour": pour, "unread": unread, "flood": flood, "ask": ask, "serve": serve, "serve-unix": serve_unix, "close": close}[what](*rest)
 
 
 if __name__ == "__main__":

@@ -5,15 +5,6 @@
 
 trap '[ $? -eq 0 ] || tail -n 25 /tmp/*.log' EXIT
 
-# in_a_while COMMAND...: as `wait_until 240`, but with longer pauses: each execve is an event for the recorders.
-in_a_while() {
-	_end=$(($(cut -d. -f1 /proc/uptime) + 240))
-	until "$@"; do
-		[ "$(cut -d. -f1 /proc/uptime)" -le "$_end" ] || fail "waited in vain for: $*"
-		sleep 1
-	done
-}
-
 # start LOG ARGUMENT...: start a recorder, $!, and wait until it is armed. The words in $RECORDER precede its command.
 start() {
 	_log=/tmp/$1.log

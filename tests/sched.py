@@ -6,7 +6,7 @@ usage: sched.py crowd PAIRS ROUNDS     processes that wake each other, and some 
        sched.py hog CPU MILLISECONDS   a SCHED_FIFO task wakes another one on its CPU, and keeps the CPU for that time
        sched.py preempt CPU MS         a process computes, and a SCHED_FIFO one preempts it on its CPU for MS
        sched.py quota CPU CENTS MS     a process in a cgroup of its own computes for MS of CPU time with a quota of
-                                       CENTS hundredths of the CPU in each 100 ms
+                                       CENTS % of the CPU in each 100 ms
        sched.py sleep MS [CPU [UID]]   a process sleeps, on a CPU, as a user
        sched.py pipe MS                a process reads from a pipe, to which another one writes after that time
 """
@@ -67,7 +67,7 @@ def hog(cpu, milliseconds):
     os.sched_setaffinity(0, {cpu})
     receive, send = os.pipe()
     victim = child(os.read, receive, 1)
-    # Waits until the reader sleeps.
+    # Gives the reader time to fall asleep.
     time.sleep(0.2)
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
     print(f"hog={os.getpid()} victim={victim}", flush=True)
@@ -82,7 +82,7 @@ def preempt(cpu, milliseconds):
     victim = child(burn, (2 * milliseconds + 500) * 1_000_000)
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
     print(f"hog={os.getpid()} victim={victim}", flush=True)
-    # Waits until the victim computes.
+    # Gives the victim time to start to compute.
     time.sleep(0.2)
     burn(milliseconds * 1_000_000)
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))

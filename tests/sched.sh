@@ -6,8 +6,8 @@
 # waits WORD...: run tests/sched.py with these words.
 waits() { python3 /lt/tests/sched.py "$@"; }
 
-# other_of prev|next TID TIME: the other task of the switch in $TRACE/trace that has the task TID on this side and is
-# nearest to TIME, in ns.
+# other_of prev|next TID TIME: of the switches in $TRACE/trace that have TID on this side, take the one nearest to TIME
+# (ns), and print the TID of the other side.
 other_of() {
 	awk -v mine=" $1_pid=$2 " -v time="$3" -v other="$([ "$1" = prev ] && echo next || echo prev)_pid=" '
 		index($0 " ", mine) && match($0, / [0-9]+[.][0-9]+: sched_switch: /) {
@@ -21,5 +21,5 @@ other_of() {
 		END { print found }' $TRACE/trace
 }
 
-# stat_inode FILE: the number of its inode, which identifies a cgroup.
+# stat_inode FILE: print its inode number, which identifies a cgroup.
 stat_inode() { ls -di "$1" | { read -r _inode _; echo "$_inode"; }; }

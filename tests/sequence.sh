@@ -38,8 +38,8 @@ ours() { sed -n 's/^\(latency_tracker\|lt_[a-z]*\) .*/\1/p' /proc/modules; }
 
 # put_back NAME: remove leftovers of a test, whether or not it succeeded.
 put_back() {
-	# Spares this shell, the processes that wait for it, and kernel threads, which have no program. One command, since
-	# a process for each of them would take too long.
+	# Spares this shell, the processes that wait for it, and kernel threads, which have no program. One `ls` finds all
+	# processes, because a command for each would take too long.
 	killed=''
 	for pid in $(ls -l /proc/[0-9]*/exe 2>/dev/null | sed -n 's|.* /proc/\([0-9]*\)/exe -> .*|\1|p'); do
 		case $pid in 1|"$$"|"$PPID") continue ;; esac

@@ -5,7 +5,7 @@
 usage: serve.py CLIENTS MS [WAY...]   threads and processes that serve CLIENTS clients at a time for each way, and
                                       each of the sockets below; a slow answer takes MS to the first byte
 
-Clients come over IPv4, IPv6 and a socket of the file system. A way is how a connection is answered: see the functions
+Clients come over IPv4, IPv6 and a Unix socket. A way is how a connection is answered: see the functions
 whose names begin with `by_`. Prints how many connections were accepted, how many of those were `answered`, how many
 were `closed` without a byte, and how many answers were slow (`slow`).
 """

@@ -59,7 +59,7 @@ def tasks(count):
         for _ in range(SHORT):
             pid = os.fork()
             if pid == 0:
-                # otherwise the task would wait for itself if the parent is killed
+                # if the parent is killed, the task must not hold the pipe open itself, and wait forever
                 os.close(sink)
                 os.read(source, 1)
                 os._exit(0)

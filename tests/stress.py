@@ -32,9 +32,12 @@ CPUS = os.cpu_count()
 SECONDS = float(os.environ.get("LT_STRESS_SECONDS") or 20)
 SEED = int(os.environ.get("LT_STRESS_SEED") or time.time_ns() % 1_000_000)
 
-# Errors when another process removes what is used: missing, being removed, gone while open, or a
-# name of another kind.
+# Errors when another process removes what is used: missing, being removed, or gone while open. EAGAIN: there is
+# nothing to read.
 EXPECTED = {errno.ENOENT, errno.ENODEV, errno.EIO, errno.EBUSY, errno.EAGAIN}
+
+# What the kernel logs when a CPU goes offline: on x86, and on arm64 with the firmware interface PSCI.
+OFFLINE = [" is now offline", " killed (polled "]
 
 
 def write(path, text):
@@ -62,7 +65,7 @@ def stats(name):
 
 
 def requests(chance, number):
-    """Makes single requests on random disks, direct and buffered, some of them flushed."""
+    """Makes direct requests on random disks, one at a time, and buffered writes, some of which it flushes."""
     page = mmap.mmap(-1, 16384)
     direct = [os.open(f"/dev/{disk}", os.O_RDWR | os.O_DIRECT) for disk in DISKS]
     buffered = os.open("/dev/queued", os.O_RDWR)
@@ -87,7 +90,7 @@ def requests(chance, number):
 
 
 def churn(chance, _):
-    """Makes every change that instances accept."""
+    """Creates and removes instances, and changes some of their parameters."""
     durations = ["0", "1", "10us", "300us", "2ms", "20ms", "10s"]
     while not time_is_up():
         name = chance.choice(NAMES)
@@ -120,8 +123,8 @@ def churn(chance, _):
                 case 11:
                     write(f"{LT}/{name}/wakeup_interval", chance.choice(durations))
         except OSError as error:
-            # EINVAL, EPERM: another process has created it meanwhile, with other values for what is fixed
-            if error.errno not in EXPECTED | {errno.EINVAL, errno.EPERM}:
+            # EINVAL: another process has created it meanwhile, with other values for what is fixed
+            if error.errno not in EXPECTED | {errno.EINVAL}:
                 raise
         time.sleep(chance.random() * 0.02)
 
@@ -206,7 +209,7 @@ def callers(chance, _):
 
 
 def samples(chance, _):
-    """Loads the samples. The one in Rust behaves; one time in four, the one in C forgets its tracker."""
+    """Loads and unloads the samples. One time in four, the one in C is unloaded without destroying its tracker."""
     while not time_is_up():
         forget = "1" if chance.random() < 0.25 else "0"
         subprocess.run(["insmod", "/lt/lt_sample_c.ko", f"forget={forget}"], check=True)
@@ -224,10 +227,11 @@ def unload(module):
 
 
 def adds_up_while_used(name):
-    """Checks the counters of rust/engine/stats.rs while other CPUs count: starts may exceed attempts by one for
-    each CPU."""
+    """Checks the counters of rust/engine/stats.rs while other CPUs count. An attempt is counted before its start, so no
+    reading has more starts than a later one has attempts."""
     v = stats(name)
-    assert v["started"] <= v["attempts"] + CPUS, f"{name}: {v}"
+    attempts = stats(name)["attempts"]
+    assert v["started"] <= attempts, f"{name}: {attempts} attempts, after {v}"
     assert v["full"] == 0, f"{name}: {v}"
 
 
@@ -339,8 +343,9 @@ def main():
     subprocess.run(["rmmod", "latency_tracker"], check=True)
     log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
     print("\n".join(line for line in log.splitlines() if "lt_stress:" in line))
-    print(f"{log.count(' is now offline')} times a CPU went offline")
-    assert " is now offline" in log, "no CPU went offline"
+    offline = sum(log.count(words) for words in OFFLINE)
+    print(f"{offline} times a CPU went offline")
+    assert offline, "no CPU went offline"
     assert "lt_sample_rust: threshold=" in log, "no sample was loaded"
     assert "lt_stress: ok" in log, "the engine of lt_stress"
 

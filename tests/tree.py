@@ -11,7 +11,7 @@ usage: tree.py sums FILE                      checks that the steps of each chai
                                               checks all of the above, and that there are no other chains
        tree.py parts FILE SLACK TRACE THREAD [PART=NS...]
                                               checks that the last step of each chain records what its CPU did before it:
-                                              these times in these parts, within SLACK, and at most SLACK in others. With
+                                              these times in these parts, within SLACK, and at most SLACK in the others. With
                                               +SLACK all may take longer. TRACE is ftrace's, on the mono clock. The parts
                                               may also contain the time that tasks other than THREAD, and softirqs that
                                               the test has not raised, had the CPU then

@@ -38,8 +38,8 @@ note() {
 # judge: check all notes. Each fault is named.
 judge() { python3 /lt/tests/tree.py every /tmp/notes || fail "see above"; }
 
-# by WORD PATTERN [LONGEST]: get three alerts of a task that waits for WORD; all must match PATTERN,
-# when `judge` is called.
+# by WORD PATTERN [LONGEST]: get three alerts of a task that waits for WORD. `judge` checks that all match PATTERN. With
+# LONGEST, the longest step of each must match it, and take at least $late.
 by() {
 	exec 3<$LT/t/alerts
 	target 3 "$1"

@@ -88,7 +88,7 @@ def judge_one(cases, reports, without):
         if result == "wrong":
             note = f"known: {why}" if why else "NOT KNOWN"
         elif result == "right" and without in case["wrong"]:
-            note = "NOT WRONG ANY MORE"
+            note = "NO LONGER WRONG"
         good &= not note.isupper()
         said = " ".join(found.get(result, "no explanation").split())
         print(result, without, "two" if case["two"] else "one", case["name"], said, note, sep="\t", flush=True)

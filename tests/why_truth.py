@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Cases of known truth for `latency-tracker why`, inside the virtual machine: what makes the victim late is known by
-construction, in nearly half of the cases from two causes at once. `why` has to name the larger cause, with its share.
+"""Cases of known truth for `latency-tracker why`, inside the virtual machine: by construction, the victim is late for one
+cause or, in five of the cases, for two. `why` must name the larger cause, with its share.
 
 usage: why_truth.py [CASE...]     runs all cases, or these. The exit status is 2 if a sentence is wrong, or unknown where
                                   that is not accepted
@@ -77,7 +77,7 @@ CASES = [
     Case("quota", "the cgroup may use 10 ms of CPU time in each 400 ms",
         causes.quota, VICTIM + r"was held back by cpu\.max of cgroup /lt-quota", 80, over="200ms", cgroup="lt-quota",
         needs="quota"),
-    Case("quota_beside", "the same quota, while a neighbour computes on its CPU for 60 ms of each 100 ms",
+    Case("quota_beside", "the cgroup may use 10 ms in each 400 ms; a neighbour has its CPU for 60 ms of each 100 ms",
         causes.quota_beside, VICTIM + r"was held back by cpu\.max of cgroup /lt-quota", 80, over="200ms",
         cgroup="lt-quota", needs="quota"),
     # Two causes at once.

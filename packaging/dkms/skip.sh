@@ -3,7 +3,7 @@
 #
 # skip.sh: how the scripts that DKMS runs skip a kernel: the exit status 77, and the reason.
 
-# terminal: print the PID of the nearest ancestor whose stderr is not DKMS's log (ours is): dkms itself.
+# terminal: print the PID of dkms: of the nearest ancestor whose stderr, unlike ours, is not DKMS's log.
 terminal() {
 	local pid=$$ log
 	log=$(readlink "/proc/$$/fd/2")
@@ -13,8 +13,8 @@ terminal() {
 	echo "$pid"
 }
 
-# skip_kernel WHAT RELEASE WHY...: exit with 77. A line in the log, and on dkms's own stderr, has the reason; WHAT is
-# what the kernel lacks, such as 'no module'.
+# skip_kernel WHAT RELEASE WHY...: exit with 77. A line in the log, and on dkms's own stderr, has the reason. WHAT is
+# what this kernel does not get, such as 'no module'.
 skip_kernel() {
 	local line="latency-tracker: $1 for Linux $2: ${*:3}" terminal
 	terminal=/proc/$(terminal)/fd/2

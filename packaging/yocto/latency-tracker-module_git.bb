@@ -3,7 +3,7 @@
 # The kernel module. The project does not test this recipe: see Documentation/guide/embedded.md. LATENCY_TRACKER_URI is
 # this repository, as in "git:///path/to/clone;protocol=file;branch=main".
 
-SUMMARY = "Reports kernel operations that take too long, as they end"
+SUMMARY = "Reports kernel operations that take too long, while the system runs"
 LICENSE = "GPL-2.0-only"
 LIC_FILES_CHKSUM = "file://LICENSES/GPL-2.0.txt;md5=b234ee4d69f5fce4486a80fdaf4a4263"
 

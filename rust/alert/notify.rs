@@ -91,7 +91,7 @@ impl State {
         self.wakes.load(Relaxed)
     }
 
-    /// Returns the number of alerts for which a wakeup was already due.
+    /// Returns the number of alerts for which a wakeup was already pending.
     pub(crate) fn suppressed(&self) -> u64 {
         self.suppressed.load(Relaxed)
     }

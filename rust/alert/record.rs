@@ -90,8 +90,8 @@ impl Owner {
     }
 
     /// Returns the [`Owner::start_mark`] of a task with start time `time` (nanoseconds), in
-    /// approximate microseconds. The bits that the ids leave free hold about a second, after which
-    /// it wraps.
+    /// approximate microseconds. The mark has the 20 bits that the ids leave free, and wraps after
+    /// about a second.
     pub(crate) fn start_mark_of(time: u64) -> u32 {
         (time >> 10) as u32 & START_MARK_MASK
     }

@@ -56,7 +56,7 @@ pub(crate) struct Alerts {
     overruns: Atomic<u64>,
 }
 
-/// How long the removal of a ring waits for its readers to return, in milliseconds.
+/// Maximum time that the removal of a ring waits for its readers to return, in milliseconds.
 const DRAIN_TIMEOUT_MS: i64 = 200;
 
 impl Alerts {
@@ -327,10 +327,10 @@ impl Stream for WakeupFile {
                 });
             }
         }
-        // Alerts beyond it are left to the next read.
+        // Later alerts are left to the next open file.
         let until = *reader.until.get_or_insert_with(|| self.0.ring.head());
         let any = print(&self.0, &mut reader.next, until, is_trusted, out)?;
-        // Alerts that are being written at this moment are left to the next read.
+        // An alert that is being written at this moment is left to the next open file.
         Ok(if any { Step::Data } else { Step::End })
     }
 

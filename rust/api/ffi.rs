@@ -2,8 +2,8 @@
 
 //! The functions of include/latency_tracker.h, and the callbacks: the raw side of api.rs.
 //!
-//! This code only converts: pointers to references and slices, errors to negative numbers and error
-//! pointers. Unsafe code is allowed here, as in `sys`.
+//! This code checks configurations, and converts: pointers to references and slices, errors to
+//! negative numbers and error pointers. Unsafe code is allowed here, as in `sys`.
 //!
 //! A `struct latency_tracker` is an [`Any`], which the registry keeps until the tracker is
 //! destroyed.

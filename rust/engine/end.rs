@@ -7,7 +7,6 @@ use super::{Engine, Late, Open, Why, Won};
 use crate::{
     engine::{
         event::{Event, Life},
-        labels::Row,
         platform::Platform,
         rcu_ht::{Candidate, Hits},
         stats::Counter,
@@ -192,61 +191,41 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         let delay = end.wrapping_sub(event.start());
         // This closure wraps the caller's, so that its captures are stored on the cold path only.
         let late = move |report: &Late<K, D>| late(report);
-        if won.life.is_odd() {
-            if won.life.is_plainly_labelled() && self.finish_labelled(guard, hash, won, delay) {
-                return Ended::Over;
-            }
-            return self.finish_oddly(guard, hash, won.found, won.life, delay, late);
-        }
         // A negative delay is a very large one here. Relaxed: a threshold that changes now
         // applies from about now.
         if delay > self.threshold.load(Relaxed) {
             return self.finish_oddly(guard, hash, won.found, won.life, delay, late);
         }
         let stats = self.stats.here::<P>(guard);
-        stats.count(Counter::ENDED);
-        stats.record(delay);
+        if won.life.is_odd() {
+            if won.life.has_timed_out() || won.life.was_found() {
+                return self.finish_oddly(guard, hash, won.found, won.life, delay, late);
+            }
+            stats.count(Counter::ENDED);
+            // The look at the home is in line: a call would double its cost.
+            let labels = self.stats.labels();
+            match labels.and_then(|labels| labels.row_at_home(event)) {
+                Some(row) => row.record::<P>(guard, delay),
+                None => self.record_labelled(guard, event, delay),
+            }
+        } else {
+            stats.count(Counter::ENDED);
+            stats.record(delay);
+        }
         self.release(guard, hash, won, event);
         // The event had not timed out.
         Ended::Over
     }
 
-    /// Counts the end of an event by its label; returns `false`, and does nothing, if the delay is
-    /// above the threshold or negative.
-    #[cold]
-    #[inline(never)]
-    fn finish_labelled(&self, guard: &P::Guard, hash: u64, won: Won<'_>, delay: u64) -> bool {
-        // Relaxed: as in `finish`.
-        if delay > self.threshold.load(Relaxed) {
-            return false;
-        }
-        let event = self.pool.cell(won.found.cell);
-        self.stats.here::<P>(guard).count(Counter::ENDED);
-        self.record(guard, self.row(guard, event), delay);
-        self.release(guard, hash, won, event);
-        true
-    }
-
-    /// Returns the row of an event that the caller owns; `None` if it has none.
-    #[inline(always)]
-    fn row(&self, guard: &P::Guard, event: &Event<K, D>) -> Option<&Row> {
-        self.stats.labels()?.row::<P, K, D>(guard, event)
-    }
-
-    /// Adds a delay to a row, or to the delays without a row.
-    #[inline(always)]
-    fn record(&self, guard: &P::Guard, row: Option<&Row>, delay: u64) {
-        match row {
-            Some(row) => row.record::<P>(guard, delay),
-            None => self.stats.here::<P>(guard).record(delay),
-        }
-    }
-
-    /// Adds a delay to the row of an event that the caller owns.
+    /// Adds a delay to the row of an event that the caller owns, or to `other`.
     #[cold]
     #[inline(never)]
     fn record_labelled(&self, guard: &P::Guard, event: &Event<K, D>, delay: u64) {
-        self.record(guard, self.row(guard, event), delay);
+        let labels = self.stats.labels();
+        match labels.and_then(|labels| labels.row::<P, K, D>(guard, event)) {
+            Some(row) => row.record::<P>(guard, delay),
+            None => self.stats.here::<P>(guard).record(delay),
+        }
     }
 
     /// Handles the end of an event that took too long, had timed out, was found in flight, or has a

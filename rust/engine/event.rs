@@ -38,8 +38,8 @@
 //! Any number of readers may look at a cell while its event ends and is replaced by another one. A
 //! reader that wants the event:
 //!
-//! 1. loads the state `s` (acquire) and goes on only if `s` is live: the key that is read next is
-//!    that of life `s` or a later one;
+//! 1. loads the state `s` (acquire) and goes on only if `s` is live: the key that is read next
+//!    belongs to life `s` or a later one;
 //! 2. compares the key, with relaxed loads of memory that may be changing;
 //! 3. exchanges the state from `s` to not live. If that succeeds, the reader is the one winner,
 //!    and this success *is* the proof that the comparison was sound: between load and exchange
@@ -54,8 +54,8 @@
 //! # Timing out
 //!
 //! [`Event::time_out`] exchanges the state for one with `timed_out` set as well: it succeeds once
-//! in a life, and never after its end, because both are decided by the same word. A caller that
-//! ends the event at that moment sees its exchange fail, finds the same life, and tries again. The
+//! in a life, and never after its end, because an end exchanges the same word. A caller that ends
+//! the event at that moment sees its exchange fail, finds the same life, and tries again. The
 //! report is a copy, made by [`Event::peek`], of the life whose exchange then succeeds: the copy
 //! was consistent, and the exchange proves that the event had not ended.
 //!
@@ -66,7 +66,7 @@
 //! and the searcher finds that the life is over. A change that continues the event (a new life)
 //! keeps the bit, which then stays until the end.
 //!
-//! A search for events to time out passes over most of the cells, and must be cheap for each:
+//! A search for timed-out events passes over most of the cells, and must be cheap for each:
 //! [`Event::quick_check`] reads the state, and, if there is an event, the start. The start belongs
 //! to the life that was seen, or to a later life with a later start. So if the start is too recent,
 //! the event in the cell is too young. (An event whose start is set in the past may be passed over;
@@ -154,12 +154,6 @@ impl Life {
     #[inline(always)]
     pub(crate) fn is_odd(self) -> bool {
         self.0 & (TIMED_OUT | FOUND | LABELLED) != 0
-    }
-
-    /// Whether the delay is an ordinary one, counted by label.
-    #[inline(always)]
-    pub(crate) fn is_plainly_labelled(self) -> bool {
-        self.0 & (TIMED_OUT | FOUND | LABELLED) == LABELLED
     }
 
     /// Whether a report of the timeout was running or about to start when the state was read.
@@ -253,7 +247,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         (state & LIVE != 0).then_some(Life(state))
     }
 
-    /// Takes a first look at the cell, for searches for events to time out.
+    /// Takes a first look at the cell, in a search for timed-out events.
     #[inline(always)]
     pub(crate) fn quick_check(&self) -> QuickCheck {
         // Acquire: as in `life`.
@@ -621,8 +615,11 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// is no such word. For the owner.
     #[inline(always)]
     pub(crate) fn kept(&self, at: usize) -> u64 {
-        let (key, data) = (self.key.get(at), self.data.get(at.wrapping_sub(K)));
-        key.or(data).map_or(0, |word| word.load(Relaxed))
+        // The data first, since most labels are there.
+        match self.data.get(at.wrapping_sub(K)) {
+            Some(word) => word.load(Relaxed),
+            None => self.key.get(at).map_or(0, |word| word.load(Relaxed)),
+        }
     }
 
     /// Copies key and data. For the owner.

@@ -89,7 +89,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// event can; no checked event can time out before that time. A result of `now` means that the
     /// next search must follow soon: an event was inside [`Engine::update`], or was changed or
     /// ended while the search looked at it. Calls `cond_resched`, which may sleep, from time to
-    /// time and after each report; holds the guard for one event at a time.
+    /// time and after each call of `look`; holds the guard for one event at a time.
     pub(crate) fn expire<T>(
         &self,
         now: u64,

@@ -10,7 +10,8 @@
 //!
 //! The last multiplication, by a constant, is necessary. A single multiplication by the seed would
 //! map equidistant keys to equidistant hashes. One seed in a hundred would then put most requests
-//! of a full table outside their home buckets (user/engine/src/tests/hash.rs).
+//! of a full table outside their home buckets. user/engine/src/tests/hash.rs checks how 100 seeds
+//! spread regular keys.
 
 /// The golden ratio, as a fraction of 2^64: odd, and without regularity.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;

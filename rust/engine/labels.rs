@@ -7,7 +7,7 @@
 //! ```text
 //!   event (key, data) --Source--> label, 1 to 4 words
 //!                                   |
-//!                                   | hash, at most 16 slots: find, or claim an empty one
+//!                                   | home, then at most 15 others: find, or claim an empty one
 //!                                   v
 //!   slots   | state: tag, row | words of the label |        written once, never freed
 //!                        |
@@ -40,10 +40,21 @@
 //! labels are counted in `other`. No label is evicted, so a label that has no row when the last row
 //! is taken never gets one.
 //!
-//! The table has at least four slots for each label, so an unsuccessful search usually ends at the
+//! # A search
+//!
+//! A search starts at the label's *home*, a slot that a single multiplication selects. Most labels
+//! are at home, and [`Labels::row_at_home`] looks nowhere else: if that slot has a row and the
+//! words of the label, the row is the label's, and no hash is needed.
+//!
+//! If the home has another label, the search continues with a sequence of slots that the hash
+//! selects: a first slot, and the distance from each slot to the next. (The homes of regular labels
+//! may be neighbours. A search that went on to the next slot would have to pass all of them.)
+//!
+//! The table has at least eight slots for each label, so an unsuccessful search usually ends at the
 //! first or second slot. If a search finds neither its label nor an empty slot among [`PROBES`]
 //! slots, the delay is counted in `other`, too. The seed is random, so labels cannot be chosen to
-//! collide.
+//! have the same sequence. (They can be chosen to share a home. Each end of a label that is not at
+//! home costs a search.)
 //!
 //! # Stacks
 //!
@@ -54,8 +65,8 @@
 //!
 //! # Contexts
 //!
-//! [`Labels::row`]: any, including NMI. [`Labels::new`] may sleep. Documentation/design/engine.md,
-//! section 15, argues why this is correct.
+//! [`Labels::row`] and [`Labels::row_at_home`]: any, including NMI. [`Labels::new`] may sleep.
+//! Documentation/design/engine.md, section 15, argues why this is correct.
 
 use crate::{
     engine::{
@@ -81,11 +92,11 @@ pub(crate) const STACK: usize = 32;
 pub(crate) const LABELS_MIN: u32 = 2;
 pub(crate) const LABELS_MAX: u32 = 1024;
 
-/// Minimum number of slots for each label; it keeps searches short.
-const SPARE: usize = 4;
+/// Minimum number of slots for each label; it keeps labels at home, and searches short.
+const SPARE: usize = 8;
 
 /// Maximum number of slots that a search looks at.
-const PROBES: usize = 16;
+const PROBES: u64 = 16;
 
 /// The bits of a state that hold the number of the row plus one; 0 until the label is published.
 const ROW: u64 = (1 << 11) - 1;
@@ -113,7 +124,7 @@ impl Place {
     /// Returns the first word of an event's label; `word` returns the event's word at a position.
     #[inline(always)]
     fn first(self, word: impl Fn(usize) -> u64) -> u64 {
-        word(self.at) >> self.shift & self.mask
+        word(self.at).wrapping_shr(self.shift) & self.mask
     }
 
     /// Returns an event's label; `word` returns the event's word at a position.
@@ -230,6 +241,11 @@ impl Stack {
 pub(crate) struct Labels {
     source: Source,
     seed: Seed,
+    /// A secret odd number, see [`Labels::home`].
+    multiplier: u64,
+    /// 64 minus the logarithm of the number of slots.
+    shift: u32,
+    /// The slots; their number is a power of two.
     slots: NodeSlice<Slot>,
     rows: NodeSlice<Row>,
     stacks: Option<Stacks>,
@@ -242,10 +258,13 @@ impl Labels {
     /// with `ENOMEM`.
     pub(crate) fn new<P: Platform>(source: Source, labels: u32, seed: Seed) -> Result<Self> {
         let labels = labels.clamp(1, LABELS_MAX) as usize;
+        let slots = Self::slots(labels);
         Ok(Self {
             source,
             seed,
-            slots: NodeSlice::try_new(Self::slots(labels), None, |_| {
+            multiplier: seed.hash(&[0]) | 1,
+            shift: u64::BITS - slots.trailing_zeros(),
+            slots: NodeSlice::try_new(slots, None, |_| {
                 Ok(Slot {
                     state: Atomic::new(0),
                     words: core::array::from_fn(|_| Atomic::new(0)),
@@ -285,6 +304,24 @@ impl Labels {
         self.stacks.as_ref().map_or(0, |stacks| stacks.depth)
     }
 
+    /// Returns the row of an event that the caller owns, if the label is one or two words of the
+    /// event and is at home. If not, [`Labels::row`] finds the row.
+    #[inline(always)]
+    pub(crate) fn row_at_home<const K: usize, const D: usize>(
+        &self,
+        event: &Event<K, D>,
+    ) -> Option<&Row> {
+        let Source::Event(place) = self.source else {
+            return None;
+        };
+        let word = |at| event.kept(at);
+        match place.words {
+            1 => self.at_home(&[place.first(word)]),
+            2 => self.at_home(&[place.first(word), word(place.at.wrapping_add(1))]),
+            _ => None,
+        }
+    }
+
     /// Returns the row of an ending event that the caller owns; `None` for `other`.
     #[inline(always)]
     pub(crate) fn row<P: Platform, const K: usize, const D: usize>(
@@ -297,8 +334,8 @@ impl Labels {
             Source::Cpu => self.find(&[P::cpu(guard) as u64]),
             Source::Cgroup(place) => self.find(&[P::cgroup_of(place.first(word) as u32)]),
             Source::Stack(place) => self.find_stack_of::<P>(place.first(word) as u32),
-            Source::Event(place) if place.words == 1 => self.find(&[place.first(word)]),
-            Source::Event(place) => self.find(&place.label(word)),
+            // Not `find`: usually `row_at_home` has already looked at the home.
+            Source::Event(place) => self.search(&place.label(word), &[]),
         }
     }
 
@@ -320,25 +357,52 @@ impl Labels {
     /// holds the number of addresses, then the addresses, as a row does.
     #[inline(always)]
     pub(crate) fn find_stack(&self, words: &[u64]) -> Option<&Row> {
-        self.find_with(&[self.seed.hash_words(words)], words)
+        self.search(&[self.seed.hash_words(words)], words)
     }
 
     /// Returns the row of a label, claiming one if the label is new; `None` for `other`.
     #[inline(always)]
     pub(crate) fn find<const W: usize>(&self, label: &[u64; W]) -> Option<&Row> {
-        self.find_with(label, &[])
+        const { assert!(W <= LABEL) };
+        self.at_home(label).or_else(|| self.search(label, &[]))
+    }
+
+    /// Returns the number of the slot where the search for a label starts.
+    ///
+    /// Words that are 0 at the end of a label do not matter. Cheaper than a hash, and not as even:
+    /// regular labels may share a home.
+    #[inline(always)]
+    pub(crate) fn home(&self, label: &[u64]) -> usize {
+        let mixed = label.iter().fold(0_u64, |mixed, word| mixed ^ *word);
+        let product = mixed.wrapping_mul(self.multiplier);
+        // The high bits, which every bit of the label reaches.
+        product.wrapping_shr(self.shift) as usize
+    }
+
+    /// Returns the row of a label that is at home. For labels that are not stacks.
+    #[inline(always)]
+    fn at_home(&self, label: &[u64]) -> Option<&Row> {
+        let slot = self.slots.get(self.home(label))?;
+        // Acquire: pairs with the release of `claim`. If there is a row, the words below are those
+        // of its label. (A word that is not written yet could make them equal to another label.)
+        let state = slot.state.load(Acquire);
+        // `None` if there is no row: the number is then beyond the rows.
+        let row = self.rows.get((state & ROW).wrapping_sub(1) as usize)?;
+        slot.has(label).then_some(row)
     }
 
     /// Returns the row of a label, claiming one if the label is new; `None` for `other`. If the
     /// label is the hash of a stack, `stack` has the words of that stack, and only a row with the
     /// same words is found; for any other label, `stack` is empty.
-    #[inline(always)]
-    fn find_with<const W: usize>(&self, label: &[u64; W], stack: &[u64]) -> Option<&Row> {
-        const { assert!(W <= LABEL) };
-        let hash = self.seed.hash(label);
+    ///
+    /// All searches of a table pass labels of the same length.
+    #[cold]
+    #[inline(never)]
+    fn search(&self, label: &[u64], stack: &[u64]) -> Option<&Row> {
+        let hash = self.seed.hash_words(label);
         let tag = hash & TAG;
         for step in 0..PROBES {
-            let slot = self.slot(hash, step)?;
+            let slot = self.slot(label, hash, step)?;
             // Acquire: pairs with the release of `claim`; if there is a row, the words of its label
             // are visible.
             let mut state = slot.state.load(Acquire);
@@ -362,11 +426,16 @@ impl Labels {
         None
     }
 
-    /// Returns a slot of a search; the number of slots is a power of two.
-    #[inline(always)]
-    fn slot(&self, hash: u64, step: usize) -> Option<&Slot> {
-        // The lowest bits are not in the tag.
-        let at = (hash as usize).wrapping_add(step) & self.slots.len().wrapping_sub(1);
+    /// Returns a slot of a search: the home, and then those that the hash selects. An odd distance
+    /// repeats no slot before all have been visited.
+    fn slot(&self, label: &[u64], hash: u64, step: u64) -> Option<&Slot> {
+        let distance = hash >> 32 | 1;
+        let mask = self.slots.len().wrapping_sub(1);
+        let at = match step {
+            0 => self.home(label),
+            // The slot comes from the lowest bits, most of which are not in the tag.
+            _ => hash.wrapping_add(step.wrapping_mul(distance)) as usize & mask,
+        };
         self.slots.get(at)
     }
 
@@ -409,7 +478,7 @@ impl Labels {
         }
         // Relaxed: it selects the caller that writes the slot, and publishes nothing.
         if slot.state.cmpxchg(0, tag | CLAIMED, Relaxed).is_err() {
-            // Acquire: as in `find_with`.
+            // Acquire: as in `search`.
             return Err(slot.state.load(Acquire));
         }
         // Relaxed: each caller gets a different number in any order.
@@ -448,7 +517,7 @@ impl Labels {
     /// Returns the label of a row, and the row; `None` if it is not published yet.
     pub(crate) fn labelled(&self, row: usize) -> Option<([u64; LABEL], &Row)> {
         let number = row as u64 + 1;
-        // Acquire: as in `find_with`.
+        // Acquire: as in `search`.
         let is_it = |slot: &&Slot| slot.state.load(Acquire) & ROW == number;
         let slot = self.slots.iter().find(is_it)?;
         // Relaxed: a published slot does not change.
@@ -477,7 +546,7 @@ impl Labels {
 impl Slot {
     /// Whether a published slot has this label.
     #[inline(always)]
-    fn has<const W: usize>(&self, label: &[u64; W]) -> bool {
+    fn has(&self, label: &[u64]) -> bool {
         // Relaxed: ordered by the load of the state.
         let mut words = self.words.iter().zip(label);
         words.all(|(word, wanted)| word.load(Relaxed) == *wanted)

@@ -8,7 +8,7 @@
 //!
 //! A rename is an [`Engine::update`] with a move in the table in between: the cell remains the
 //! same, so the event keeps its start and its `timed_out`. During the move no other caller can use
-//! it, or find it by either key. Nothing is counted: it remains one event.
+//! it, or find it by either key. The move itself is not counted: it remains one event.
 //!
 //! For the readers of the table the event ends under one key and starts under another one. The life
 //! that they may have seen ends with the claim, and the next one is published after the key and the

@@ -17,8 +17,9 @@
 //! thread occupies runs no worker. So work that is watched has a second timer, on a second CPU.
 //! While all is well, that timer only reads the clock, at most once per pause. A takeover that it
 //! starts is bound to the timer's own CPU, which is known to run. If a real-time thread occupies
-//! that CPU as well, the next CPU is asked. After each run, the watch moves if it is on the CPU
-//! that has done the work: one hang would stop both.
+//! that CPU before the takeover starts, the next CPU is asked. No CPU takes over from a takeover
+//! that hangs (sys/periodic.c). After each run, the watch moves if it is on the CPU that has done
+//! the work: one hang would stop both.
 //!
 //! Two CPUs may do the work at the same time, if the first is only slow and not stuck. Then the
 //! result of the run that started last is used, since it covers everything.
@@ -123,8 +124,8 @@ impl Schedule {
     }
 
     /// Makes watched work due now, or at the end of the run that is in progress. The caller then
-    /// queues it. If this CPU hangs before a worker starts it, or if it waits for a run that hangs
-    /// on another CPU, it becomes overdue.
+    /// queues the work. The work becomes overdue if this CPU hangs before a worker starts it, or if
+    /// it must wait for a run that hangs on another CPU.
     pub(crate) fn kick(&mut self, machine: &impl Machine) {
         if !self.is_watched || self.is_stopped {
             return;
@@ -135,8 +136,8 @@ impl Schedule {
         }
         let (now, this) = (machine.now(), machine.cpu());
         self.due = Some(self.due.map_or(now, |due| due.min(now)));
-        // This CPU watches until another one has started the watch, which that one does not do if
-        // it is the CPU that hangs.
+        // The timer that is armed here stays armed until the CPU that is asked to watch has armed
+        // its own: if that CPU hangs, this one still watches.
         if machine.may_watch(this) && next(machine, this, Some(this)).is_some() {
             self.look_later(machine);
         }
@@ -203,8 +204,8 @@ impl Schedule {
     pub(crate) fn takes_over(&mut self, machine: &impl Machine) -> bool {
         let takes_over = self.is_overdue(machine);
         if takes_over {
-            // The work still waits for the other CPU's worker. From now on the timer queues it
-            // here.
+            // If the work still waits for the other CPU's worker, it is cancelled: from now on the
+            // timer queues it here.
             machine.cancel();
         } else {
             self.look_later(machine);
@@ -224,8 +225,8 @@ impl Schedule {
                 self.ask(machine, cpu);
             }
         }
-        // If another CPU was asked to watch, this one watches until that one has started; the end
-        // of a run replaces it if it is late.
+        // If another CPU was asked to watch, this one keeps watching until that CPU has started. If
+        // that CPU is late, the end of a run replaces it.
         let asked = self.watch.filter(|watch| watch.cpu != machine.cpu());
         self.look_later(machine);
         self.watch = self.watch.map(|here| asked.unwrap_or(here));

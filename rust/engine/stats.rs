@@ -79,7 +79,8 @@ counters! {
     Cleared CLEARED = "cleared",
     /// Events whose operation ceased to exist without an end (merged away, owner exited).
     Gone GONE = "gone",
-    /// Ends without a known start: the start came before the instance was on, or was lost.
+    /// Ends of operations without a live event: the start came before the instance was on, or was
+    /// lost, or the event was dropped.
     Unmatched UNMATCHED = "unmatched",
     /// Ends before their start; counted in `ended`, not in the histogram.
     Negative NEGATIVE = "negative",

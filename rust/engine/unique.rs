@@ -49,8 +49,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
             .map_or_else(|lost| lost, |_| Begin::Started)
     }
 
-    /// Starts an event, as [`Engine::event_in_unique`], and returns a reference to it. Fails with
-    /// the result of the start.
+    /// Starts an event, as [`Engine::event_in_unique`], and returns a reference to it. If the start
+    /// fails, returns why.
     pub(crate) fn event_in_unique_held(
         &self,
         guard: &P::Guard,

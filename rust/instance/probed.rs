@@ -8,7 +8,7 @@
 //!                     |                  +-- attachment: calls the probes
 //!                     |                  +-- periodic work: looks for timed-out events
 //!                     v                  v
-//!                   Live       the Core, and which tracker it is; shared by all three
+//!                   Live       the Core and the tracker's own state; shared by all three
 //! ```
 //!
 //! A tracker implements its behaviour in [`Probes`], and its state besides the core in [`Own`]. All

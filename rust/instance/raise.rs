@@ -194,7 +194,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             is_counted: false,
         };
         if self.value(common::WORST) == 0 {
-            // No copy: little of the stack may be left.
+            // No copy: little of the kernel stack may be left.
             return self.raise_kept(guard, report);
         }
         self.raise_worst(guard, report);
@@ -331,7 +331,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             alert.seq = seq;
             stats.here::<Kernel>(guard).count(Counter::ALERTS_LOST);
         }
-        // If this record is lost, the readers of the shared ring see a gap in its numbers.
+        // If this record is lost, the readers of the shared ring get a line `lost=N`.
         let _ = self.all.record(|_| alert.to_words(), tail);
         trace(&alert);
         self.alerts.announce();

@@ -77,8 +77,8 @@ impl Chosen {
 /// The last bucket has all values from 2^32 on: about a second, in cycles.
 const BUCKETS: usize = bucket_of(1 << 32) + 1;
 
-/// Maximum value in squares and products. Larger values are outliers. The sums wrap after 65,536
-/// values of this size: if they are cycles, after minutes within probes.
+/// Maximum value in squares and products. Larger values are outliers. The sums of squares and of
+/// products wrap after 65,536 values of this size: for cycles, that is minutes inside probes.
 const SQUARED: u64 = (1 << 24) - 1;
 
 // The words of a counter.

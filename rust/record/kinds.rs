@@ -16,7 +16,8 @@ impl How {
         Limit::ADDRESS.unless(self.is_trusted)
     }
 
-    /// Returns the largest part of a register that the reader may see.
+    /// Returns the largest number that the reader may see, for numbers that may be only a part of a
+    /// register.
     pub(crate) fn limit_of_part(&self) -> Limit {
         Limit::PART.unless(self.is_trusted)
     }
@@ -41,7 +42,12 @@ pub(crate) struct Policy(pub(crate) u16);
 fields! {
     Context, 2, |it| it as u64, |bits| Context::from_number(bits as u32 & 3), it.name(),
         "u32" "%s" "3 & " "__print_symbolic(X, LT_CONTEXTS)";
-    State, 64, |it| it.to_word(), |bits| State::from_word(bits), it;
+    State, 64, |it| it.to_word(), |bits| State::from_word(bits), it,
+        "__field(bool, preempted) __field(u32, NAME)"
+        "__entry->preempted = (WORDS)[0] >> 32; __entry->NAME = (WORDS)[0];"
+        "preempted=%d NAME=%#x" "__entry->preempted, __entry->NAME"
+        "ctf_integer(u8, preempted, WORD >> 32) ctf_integer_hex(u32, NAME, WORD)"
+        "preempted: bool; bit 32 of WORD" "NAME: u32; bits 0 to 31 of WORD";
     Policy, u16::BITS, |it| it.0.into(), |bits| Policy(bits as u16), policy_name(it.0.into()),
         "u32" "%u" "(u16)";
     Address, u64::BITS, |it| it.0, |bits| Address(bits), Hashed(it.0), "void *" "%p" "(void *)";

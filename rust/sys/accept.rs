@@ -74,6 +74,9 @@ pub(crate) trait Observer: Target {
     fn sent(&self, socket: u64, bytes: u32);
     /// Called when the last reference to the file of the socket is dropped.
     fn closed(&self, socket: u64);
+    /// Called with a number of further calls of accept(2) that were missed, by
+    /// [`Attachment::collect_missed`] and when the [`Attachment`] is dropped. May sleep.
+    fn missed(&self, calls: u64);
 }
 
 callbacks! {
@@ -125,7 +128,7 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
 
 /// An attached observer, until dropped; the probe of accepts is detached first. Dropping may sleep.
 pub(crate) struct Attachment<T: Observer> {
-    _accepts: Calls<T>,
+    accepts: Calls<T>,
     _sends: tracepoint::Attachment<T>,
     _closes: Calls<T>,
 }
@@ -134,7 +137,7 @@ impl<T: Observer> Attachment<T> {
     /// Attaches an observer. May sleep. Fails with `ENOSYS` if the kernel lacks the tracepoint, or
     /// `ENOENT` if it lacks a function, and then leaves nothing attached.
     pub(crate) fn new(observer: Arc<T>) -> Result<Self> {
-        let (argument, result) = (What::Argument, What::Result);
+        let (argument, result) = (What::Argument, What::Result(T::missed));
         // The start last: no event starts whose end would be missed.
         // SAFETY: The first argument of sock_close() is the inode of a socket.
         let closes =
@@ -143,9 +146,15 @@ impl<T: Observer> Attachment<T> {
         // SAFETY: __sys_accept4() returns to the task that has called it.
         let accepts = unsafe { Calls::new([c"__sys_accept4"], result, accepted::<T>, observer)? };
         Ok(Self {
-            _accepts: accepts,
+            accepts,
             _sends: sends,
             _closes: closes,
         })
+    }
+
+    /// Passes the number of calls of accept(2) that were missed since the last time to the
+    /// observer.
+    pub(crate) fn collect_missed(&mut self) {
+        self.accepts.collect_missed();
     }
 }

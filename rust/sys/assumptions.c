@@ -39,50 +39,57 @@ bool lt_assume_asleep(bool (*see)(struct task_struct *task))
 	return holds;
 }
 
-bool lt_assume_throttle_work(void)
+bool lt_assume_throttle_work(bool queued)
 {
 	struct task_struct *kthreadd = lt_task_find(2);
-	bool throttles = kthreadd && lt_task_throttles(kthreadd);
+	bool holds = !kthreadd || lt_task_throttles(kthreadd) == queued;
 
 	if (kthreadd)
 		put_task_struct(kthreadd);
-	return !throttles;
+	return holds;
 }
 
-static bool lt_woken_unlocked;
+/* The expected state of a wakee's pi_lock, and whether a wakee differed. */
+struct lt_wakees {
+	bool locked;
+	bool differs;
+};
 
 static notrace void lt_assume_waking(void *data, struct task_struct *wakee)
 {
+	struct lt_wakees *wakees = data;
+
 	/*
 	 * A task that wakes itself has not gone to sleep, and takes no lock.
 	 * Without SMP, a spinlock has no state that could be read.
 	 */
 	if (IS_ENABLED(CONFIG_SMP) && wakee != current &&
-	    !lt_task_waking_locked(wakee))
-		WRITE_ONCE(lt_woken_unlocked, true);
+	    lt_task_waking_locked(wakee) != wakees->locked)
+		WRITE_ONCE(wakees->differs, true);
 }
 
 static void lt_assume_work(struct work_struct *work)
 {
 }
 
-bool lt_assume_waking_lock(void)
+bool lt_assume_waking_lock(bool locked)
 {
 	struct tracepoint *waking = lt_tracepoint_find("sched_waking");
+	struct lt_wakees wakees = { .locked = locked };
 	struct work_struct work;
 
 	/* Trackers that need the tracepoint are not available without it. */
 	if (!waking)
 		return true;
-	if (tracepoint_probe_register(waking, lt_assume_waking, NULL))
+	if (tracepoint_probe_register(waking, lt_assume_waking, &wakees))
 		return true;
 	INIT_WORK_ONSTACK(&work, lt_assume_work);
 	schedule_work(&work);
 	flush_work(&work);
 	destroy_work_on_stack(&work);
-	tracepoint_probe_unregister(waking, lt_assume_waking, NULL);
+	tracepoint_probe_unregister(waking, lt_assume_waking, &wakees);
 	tracepoint_synchronize_unregister();
-	return !READ_ONCE(lt_woken_unlocked);
+	return !READ_ONCE(wakees.differs);
 }
 
 static enum hrtimer_restart lt_assume_timer(struct hrtimer *timer)
@@ -90,25 +97,24 @@ static enum hrtimer_restart lt_assume_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-bool lt_assume_hrtimer(bool (*see)(struct hrtimer *timer, u32 clock,
-				   u64 due, u64 latest, u64 function))
+u32 lt_assume_hrtimer(bool (*see)(struct hrtimer *timer, u32 clock, u64 due,
+				  u64 latest, u64 function))
 {
 	/* In the order of Timer::clock. */
 	static const clockid_t clocks[] = {
 		CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_BOOTTIME, CLOCK_TAI,
 	};
 	struct hrtimer timer;
-	bool holds = true;
-	u32 i;
+	u32 i, seen = 0;
 
-	for (i = 0; i < ARRAY_SIZE(clocks) && holds; i++) {
+	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
 		/* Never started. */
 		hrtimer_setup_on_stack(&timer, lt_assume_timer, clocks[i],
 				       HRTIMER_MODE_ABS);
 		hrtimer_set_expires_range_ns(&timer, NSEC_PER_SEC, 7);
-		holds = see(&timer, i, NSEC_PER_SEC, NSEC_PER_SEC + 7,
+		seen += see(&timer, i, NSEC_PER_SEC, NSEC_PER_SEC + 7,
 			    (unsigned long)lt_assume_timer);
 		destroy_hrtimer_on_stack(&timer);
 	}
-	return holds;
+	return seen;
 }

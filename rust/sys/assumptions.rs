@@ -11,6 +11,10 @@
 //! A tracker that relies on an assumption names it in its `Kind::missing`: on a kernel where the
 //! self-test fails the tracker is not available, and `trackers` shows why.
 //!
+//! The text of an assumption ends with the number that its self-test expects, and the self-test
+//! gets it from there. So it fails in a copy of this module that has another number in the text
+//! (tests/vm/assumptions.sh).
+//!
 //! | assumption | read from | relied on by |
 //! |---|---|---|
 //! | [`QUEUED`] | `activate_task`, `block_task`, `__block_task`, `set_delayed`, `finish_task` in kernel/sched | [`TaskRef::is_awake`], [`TaskRef::is_asleep`] |
@@ -45,10 +49,22 @@ use kernel::{bindings, prelude::*};
 pub(crate) struct Assumption {
     /// Its bit in [`FAILED`].
     bit: u64,
-    /// Its text, as shown to users.
+    /// Its text, as shown to users. Ends with a digit.
     text: &'static CStr,
-    /// The self-test: whether the assumption holds, as far as it can see. May sleep.
-    holds: fn() -> bool,
+    /// The self-test: whether the assumption holds with this digit, as far as it can see. May
+    /// sleep.
+    holds: fn(u8) -> bool,
+}
+
+impl Assumption {
+    /// Returns the digit at the end of the text.
+    fn expected(&self) -> u8 {
+        let bytes = self.text.to_bytes();
+        let last = bytes.last().map_or(core::ptr::null(), core::ptr::from_ref);
+        // SAFETY: It points to a byte of a static string that is not empty. Volatile: the compiler
+        // must not assume the digit, which may differ in a copy of this module.
+        unsafe { last.read_volatile() }.wrapping_sub(b'0')
+    }
 }
 
 /// A runnable task has an `on_rq` of 1, and `se.on_rq` set if it is of the fair class; a sleeping
@@ -62,26 +78,29 @@ pub(crate) static QUEUED: Assumption = Assumption {
 /// At `sched_waking`, the waker of another task holds the `pi_lock` of the wakee.
 pub(crate) static WAKING_LOCK: Assumption = Assumption {
     bit: 2,
-    text: c"the waker of a task holds its pi_lock",
-    // SAFETY: Called once, while the module is loading, where sleeping is allowed.
-    holds: || unsafe { helpers::lt_assume_waking_lock() },
+    text: c"the waker of a task holds its pi_lock: locked=1",
+    // SAFETY: Called while the module is loading, where sleeping is allowed.
+    holds: |locked| unsafe { helpers::lt_assume_waking_lock(locked != 0) },
 };
 
 /// The callback_head that throttles a task points to itself while it is not queued.
 pub(crate) static THROTTLE_WORK: Assumption = Assumption {
     bit: 4,
-    text: c"sched_throttle_work points to itself while idle",
+    text: c"sched_throttle_work points to itself while idle: queued=0",
     // SAFETY: No requirements.
-    holds: || unsafe { helpers::lt_assume_throttle_work() },
+    holds: |queued| unsafe { helpers::lt_assume_throttle_work(queued != 0) },
 };
 
 /// The base of a high-resolution timer has the timer's clock, and that clock's offset from
 /// `CLOCK_MONOTONIC`.
 pub(crate) static TIMER_BASE: Assumption = Assumption {
     bit: 8,
-    text: c"the base of an hrtimer has its clock and offset",
-    // SAFETY: The function has the expected type and contract.
-    holds: || unsafe { helpers::lt_assume_hrtimer(Some(is_timer_as_set)) },
+    text: c"the base of an hrtimer has its clock and offset: clocks=4",
+    holds: |clocks| {
+        // SAFETY: The function has the expected type and contract.
+        let seen = unsafe { helpers::lt_assume_hrtimer(Some(is_timer_as_set)) };
+        seen == u32::from(clocks)
+    },
 };
 
 static ALL: [&Assumption; 4] = [&QUEUED, &WAKING_LOCK, &THROTTLE_WORK, &TIMER_BASE];
@@ -93,7 +112,7 @@ static FAILED: Atomic<u64> = Atomic::new(0);
 /// there are instances.
 pub(crate) fn check() {
     for assumption in ALL {
-        if !(assumption.holds)() {
+        if !(assumption.holds)(assumption.expected()) {
             let text = assumption.text.to_str().unwrap_or("?");
             pr_warn!("this kernel violates an assumption: {text}; the trackers that need this are unavailable\n");
             // Relaxed: read only by users of the module's files, which are created later.
@@ -115,19 +134,8 @@ pub(crate) fn is_one(missing: &CStr) -> bool {
     ALL.iter().any(|one| one.text == missing)
 }
 
-/// Returns the number at the end of the text of [`QUEUED`], with which the self-test compares
-/// `on_rq`.
-fn on_rq_of_queued() -> i64 {
-    let bytes = QUEUED.text.to_bytes();
-    let last = bytes.last().map_or(core::ptr::null(), core::ptr::from_ref);
-    // SAFETY: It points to a byte of a static string that is not empty. Volatile: read from the
-    // text itself, so that the self-test fails in a copy of this module that has another number in
-    // the text (tests/vm/assumptions.sh).
-    i64::from(unsafe { last.read_volatile() }.wrapping_sub(b'0'))
-}
-
-fn is_queued_while_runnable() -> bool {
-    let expected = on_rq_of_queued();
+fn is_queued_while_runnable(on_rq: u8) -> bool {
+    let expected = i64::from(on_rq);
     // Repeated, since a priority change takes a task off its runqueue for a moment.
     let is_here = (0..100).any(|_| {
         let _guard = Kernel::guard();

@@ -64,8 +64,8 @@ pub(crate) const VECTORS: [&str; 6] = [
 /// Receives the events listed at the head of this file, and the events of deferred.rs. See
 /// "Contexts" above, and in sys/sched.rs.
 ///
-/// `TIMED`: whether the observer keeps the times of the CPU ([`Observer::wants_times`]). There are
-/// separate probes for both cases, so unwanted times cost nothing.
+/// `TIMED`: whether the observer measures how long the CPU spends in interrupts, softirqs and tasks
+/// ([`Observer::wants_times`]). Each case has its own probes, so unwanted times cost nothing.
 pub(crate) trait Observer: sched::Observer + irq::Observer + deferred::Observer {
     /// Called when a local interrupt is entered; `vector` is its position in [`VECTORS`].
     fn vector_entered<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);

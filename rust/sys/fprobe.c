@@ -389,10 +389,19 @@ struct lt_calls *lt_calls_new(const char *const *names, u32 len,
 	return &slot->calls;
 }
 
-void lt_calls_free(struct lt_calls *calls)
+u64 lt_calls_missed(const struct lt_calls *calls)
 {
+	return READ_ONCE(calls->fp.nmissed);
+}
+
+u64 lt_calls_free(struct lt_calls *calls)
+{
+	u64 missed;
+
 	unregister_fprobe(&calls->fp);
+	missed = lt_calls_missed(calls);
 	lt_slot_free(container_of(calls, struct lt_slot, calls));
+	return missed;
 }
 
 static notrace int lt_found_entry(struct fprobe *fp, unsigned long ip,
@@ -525,8 +534,14 @@ u64 lt_fprobe_free(struct lt_fprobe *probe)
 	return 0;
 }
 
-void lt_calls_free(struct lt_calls *calls)
+u64 lt_calls_free(struct lt_calls *calls)
 {
+	return 0;
+}
+
+u64 lt_calls_missed(const struct lt_calls *calls)
+{
+	return 0;
 }
 
 u64 lt_fprobe_missed(const struct lt_fprobe *probe)

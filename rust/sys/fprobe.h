@@ -69,8 +69,12 @@ typedef void (*lt_calls_fn)(void *owner, u64 word);
 /* Returns an ERR_PTR on failure. May sleep. */
 struct lt_calls *lt_calls_new(const char *const *names, u32 len, bool returns,
 			      lt_calls_fn fn, void *owner);
-/* Nothing is called after this returns. May sleep. */
-void lt_calls_free(struct lt_calls *calls);
+/* Number of calls that fprobe has missed; 0 if only arguments are followed. */
+u64 lt_calls_missed(const struct lt_calls *calls);
+/*
+ * Nothing is called after this returns the final lt_calls_missed(). May sleep.
+ */
+u64 lt_calls_free(struct lt_calls *calls);
 
 /*
  * Stores the addresses of the functions of this name that can be followed,

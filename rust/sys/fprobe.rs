@@ -314,7 +314,8 @@ unsafe impl<S, F: Observer<S>> Send for Functions<S, F> {}
 
 impl<S, F: Observer<S>> Functions<S, F> {
     /// Starts following. May sleep. Fails with `ENOENT` if no function of this name can be
-    /// followed, `EBUSY` if the module of one is being loaded or unloaded, or `ENOMEM`.
+    /// followed, `EBUSY` if the module of one is being loaded or unloaded, `ENOMEM`, or another
+    /// error of fprobe.
     pub(crate) fn new(name: &CStr, what: What, observer: Arc<F>) -> Result<Self> {
         let owner = Arc::as_ptr(&observer).cast_mut().cast::<c_void>();
         let measured = Measured::new::<S>(name, &observer)?;

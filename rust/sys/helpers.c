@@ -212,7 +212,7 @@ notrace bool lt_task_throttled(const struct task_struct *task)
 	return dl_prio(task->prio) && task->dl.dl_throttled;
 }
 
-/* Whether a used-up quota is to stop a task on its return to user space. */
+/* Whether a used-up quota will stop a task on its return to user space. */
 notrace bool lt_task_throttles(const struct task_struct *task)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
@@ -664,8 +664,9 @@ void lt_tracepoint_sync(void)
 	tracepoint_synchronize_unregister();
 	/*
 	 * SRCU waits for the probes alone. But sections of a probe with
-	 * preemption off also count as RCU readers, and offcpu.rs relies on the
-	 * end of all such sections, in probes or elsewhere.
+	 * preemption off also count as RCU readers, and callers such as
+	 * rust/trackers/offcpu.rs rely on the end of all such sections, in
+	 * probes or elsewhere.
 	 */
 	synchronize_rcu();
 }

@@ -102,18 +102,19 @@ u64 lt_cgroup_of(u32 tid);
 #define LT_SYMBOL_MAX 768
 
 /*
- * Self-tests, see assumptions.rs: true unless they find a contradiction. They
- * may sleep.
+ * Self-tests, see assumptions.rs: true unless they find a contradiction;
+ * lt_assume_hrtimer() returns for how many of four clocks see() returned true.
+ * `queued` and `locked` are the values that they expect. They may sleep.
  *
  * lt_assume_asleep() calls see() with kthreadd, holding that task's pi_lock, if
  * the task is off the CPU and in a sleeping state. If see() returns false, this
  * is repeated after 1 ms or more, up to 20 times in all.
  */
 bool lt_assume_asleep(bool (*see)(struct task_struct *task));
-bool lt_assume_throttle_work(void);
-bool lt_assume_waking_lock(void);
-bool lt_assume_hrtimer(bool (*see)(struct hrtimer *timer, u32 clock, u64 due,
-				   u64 latest, u64 function));
+bool lt_assume_throttle_work(bool queued);
+bool lt_assume_waking_lock(bool locked);
+u32 lt_assume_hrtimer(bool (*see)(struct hrtimer *timer, u32 clock, u64 due,
+				  u64 latest, u64 function));
 
 /* Finds a task by its id in the initial namespace: a reference, or NULL. */
 struct task_struct *lt_task_find(u32 tid);
@@ -278,14 +279,14 @@ void lt_module_watch_free(struct lt_module_watch *watch);
 void *lt_pde_data(const struct inode *inode);
 
 /*
- * Whether the current task may open a file of ours: writing requires
- * CAP_SYS_ADMIN, reading CAP_PERFMON or the group of the entry. With
- * lockdown=confidentiality, no task may.
+ * Whether the current task may open a file of ours that takes no marks of work:
+ * writing requires CAP_SYS_ADMIN, reading CAP_PERFMON, CAP_SYS_ADMIN or the
+ * group of the entry. With lockdown=confidentiality, no task may.
  */
 bool lt_may_open(const struct inode *inode, const struct file *file);
 /*
- * Whether the current task may mark work in a file: requires CAP_PERFMON or the
- * group of the entry.
+ * Whether the current task may mark work in a file: requires CAP_PERFMON,
+ * CAP_SYS_ADMIN or the group of the entry.
  */
 bool lt_may_mark(const struct inode *inode);
 

@@ -79,8 +79,8 @@ impl fmt::Display for Owner {
 
 /// Receives notifications of unloaded modules.
 pub(crate) trait Watcher: Send + Sync + 'static {
-    /// Called when a module has run its exit function, and its memory is about to be freed. May
-    /// sleep.
+    /// Called before the memory of a module is freed: its exit function has returned, or its
+    /// loading has failed. May sleep.
     fn gone(&self, module: usize);
 }
 

@@ -24,7 +24,10 @@ static_assert(LT_IPPROTO_UDP == IPPROTO_UDP);
 static_assert(LT_IPPROTO_ICMPV6 == IPPROTO_ICMPV6);
 static_assert(LT_IPPROTO_SCTP == IPPROTO_SCTP);
 
-/* Clears what follows a NUL in these bytes, and all of them if it has come. */
+/*
+ * Clears the bytes after the first NUL; all of them if an earlier word had it,
+ * which `has_come` records.
+ */
 static __always_inline u64 lt_up_to_nul(u64 bytes, bool *has_come)
 {
 	const struct word_at_a_time constants = WORD_AT_A_TIME_CONSTANTS;

@@ -8,6 +8,7 @@
 //!                             consume_skb, __kfree_skb, skb_attempt_defer_free    consumed
 //!                             kfree_skb                                           dropped
 //!                             kfree_skb_partial                    now part of another skb
+//!                             napi_gro_receive_entry       to be merged, or received again
 //! ```
 //!
 //! The names with `__`, `defer` and `partial` are functions that free packets without a tracepoint.
@@ -15,10 +16,20 @@
 //! [`include/trace/events/net.h`](srctree/include/trace/events/net.h),
 //! [`include/trace/events/skb.h`](srctree/include/trace/events/skb.h)
 //!
+//! # GRO
+//!
+//! GRO frees most packets that it merges by functions that are not followed (`__napi_kfree_skb`,
+//! `napi_skb_free_stolen_head`), and appends the others to the packet that they are merged into, to
+//! be freed with it, often as dropped. Drivers pass packets to GRO that have not been received yet.
+//! But tunnels (`gro_cells_receive`), veth pairs and XDP's cpumap also pass packets that another
+//! device has received. They all call `gro_receive_skb`, which hits `napi_gro_receive_entry` before
+//! it can free or keep the packet. GRO's other entry, `napi_gro_frags`, is not followed: it takes
+//! only packets that GRO itself has allocated. What GRO delivers hits `netif_receive_skb`.
+//!
 //! # Contexts
 //!
-//! Receiving: softirqs, and tasks with softirqs off (tun); on PREEMPT_RT with preemption on. The
-//! ends: any but NMI.
+//! Receiving, and GRO: softirqs, and tasks with softirqs off (tun, cpumap); on PREEMPT_RT with
+//! preemption on. The ends: any but NMI.
 
 use crate::sys::{
     bindings as helpers,
@@ -86,6 +97,9 @@ pub(crate) trait Observer: Target {
     fn ended(&self, packet: u64, end: End);
     /// Called when the data of a packet now belongs to the preceding packet.
     fn merged(&self, packet: u64);
+    /// Called when a packet is passed to GRO, usually before it is received for the first time. GRO
+    /// may merge it into another packet; otherwise, the packet is received or dropped.
+    fn passed_to_gro(&self, packet: u64);
 }
 
 callbacks! {
@@ -115,6 +129,10 @@ callbacks! {
         observer.ended(skb as u64, End::Dropped { reason, location });
     }
 
+    fn passed_to_gro<T: Observer>(observer, skb: *const bindings::sk_buff) {
+        observer.passed_to_gro(skb as u64);
+    }
+
     fn freed<T: Observer>(observer, skb: u64) {
         observer.ended(skb, End::Consumed);
     }
@@ -125,7 +143,7 @@ callbacks! {
 }
 
 /// The probes, the start last: no event starts whose end would be missed.
-fn probes<T: Observer>() -> [Probe<'static, T>; 4] {
+fn probes<T: Observer>() -> [Probe<'static, T>; 5] {
     // SAFETY: The probes have the arguments of these tracepoints. Of these, only the packet that is
     // received is accessed, and that packet is valid.
     unsafe {
@@ -133,6 +151,7 @@ fn probes<T: Observer>() -> [Probe<'static, T>; 4] {
             probe!(kfree_skb: dropped::<T>),
             probe!(consume_skb: consumed::<T>),
             probe!(skb_copy_datagram_iovec: copied::<T>),
+            probe!(napi_gro_receive_entry: passed_to_gro::<T>),
             probe!(netif_receive_skb: received::<T>),
         ]
     }

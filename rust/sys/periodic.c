@@ -91,6 +91,11 @@ void lt_periodic_start_watch(struct lt_periodic *periodic, u64 at)
 	hrtimer_start(&periodic->watch, lt_at(at), HRTIMER_MODE_ABS_PINNED_HARD);
 }
 
+/*
+ * A workqueue never runs an item twice at the same time: while a takeover is
+ * running, another one is queued behind it, on its CPU, whatever `cpu` is. In
+ * the same way, the timer queues the work behind a run of it that hangs.
+ */
 void lt_periodic_ask(struct lt_periodic *periodic, unsigned int cpu)
 {
 	cancel_work(&periodic->takeover);

@@ -162,6 +162,15 @@ mod in_place {
 #[allow(dead_code, reason = "for tests/module")]
 pub(crate) const GUARDS_ARE_IN_PLACE: bool = in_place::IS_IN_PLACE;
 
+/// Returns the number of CPUs that are online at about this time.
+pub(crate) fn online_cpus() -> usize {
+    // SAFETY: No requirements.
+    let is_online = |&cpu: &usize| unsafe {
+        bindings::lt_cpu_possible(cpu as u32) && !bindings::lt_cpu_offline(cpu as u32)
+    };
+    (0..Kernel::cpus()).filter(is_online).count()
+}
+
 /// Calls `see` for all CPUs that are offline at about this time.
 pub(crate) fn each_offline_cpu(see: impl FnMut(usize)) {
     // SAFETY: No requirements.

@@ -150,7 +150,7 @@ impl State {
     }
 }
 
-/// Prints the state as the tracepoint does.
+/// Prints the state of a task that is not dead, as the tracepoint does.
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // From the most to the least significant, as the kernel does.

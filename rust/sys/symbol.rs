@@ -3,8 +3,8 @@
 //! Prints kernel addresses and numbers as text: names of functions, and pseudonyms of pointers.
 //!
 //! A kernel address is never printed as a number. A number that may be an address of user space, or
-//! a part of one, is shown to readers with CAP_PERFMON, who could read it elsewhere; other readers
-//! get a pseudonym for it, as for a kernel address.
+//! a part of one, is shown to readers with CAP_PERFMON or CAP_SYS_ADMIN, who could read it
+//! elsewhere; other readers get a pseudonym for it, as for a kernel address.
 //!
 //! C header: [`include/linux/kallsyms.h`](srctree/include/linux/kallsyms.h)
 //!

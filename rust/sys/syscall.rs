@@ -102,8 +102,9 @@ pub(crate) trait Observer: Target {
     /// Called when the task returns from a call. Preemption is on.
     fn left(&self, registers: &Registers<'_>, ret: i64);
 
-    /// Called when the task executes another program, and its thread id has changed from `old`.
-    fn renamed(&self, _guard: &PreemptGuard, _old: u32) {}
+    /// Called when the task executes another program, and has taken over the thread id of the
+    /// group leader.
+    fn renamed(&self, _guard: &PreemptGuard) {}
 
     /// Called when the task exits.
     fn exited(&self, _guard: &PreemptGuard) {}
@@ -139,9 +140,8 @@ callbacks! {
     ) {
         // SAFETY: It is the current task.
         let task = unsafe { TaskRef::from_raw(task) };
-        // A thread other than the group leader takes over the id of the leader.
         if task.tid() != old as u32 {
-            observer.renamed(&Kernel::guard(), old as u32);
+            observer.renamed(&Kernel::guard());
         }
     }
 

@@ -21,8 +21,8 @@ pub(crate) struct Timer {
     pub(crate) latest: u64,
     /// The address of the function.
     pub(crate) function: u64,
-    /// The timer's clock: its position among the [`CLOCKS`], from 1; 0 for a clock that is never
-    /// set.
+    /// The timer's clock: its position among the [`CLOCKS`], from 1; 0 for `CLOCK_MONOTONIC`, and
+    /// for a timer of the wheel.
     pub(crate) clock: usize,
     /// The time of that clock minus `CLOCK_MONOTONIC`, as known on this CPU.
     pub(crate) offset: u64,
@@ -131,7 +131,8 @@ fn clock_of(id: bindings::clockid_t) -> usize {
     at.map_or(0, |at| at + 1)
 }
 
-/// Number of clocks that may be set: `CLOCK_REALTIME`, `CLOCK_BOOTTIME`, `CLOCK_TAI`.
+/// Number of clocks that may jump against `CLOCK_MONOTONIC`: `CLOCK_REALTIME`, `CLOCK_BOOTTIME`,
+/// `CLOCK_TAI`.
 pub(crate) const CLOCKS: usize = helpers::LT_CLOCKS as usize;
 
 /// Returns the times of these clocks minus `CLOCK_MONOTONIC`. Any context.

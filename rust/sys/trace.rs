@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The module's own tracepoints: `latency_tracker:alert` and one for each tracker.
+//! The module's own tracepoints: `latency_tracker:alert`, and one for each tracker that declares
+//! its alert.
 //!
 //! C header: include/trace/events/latency_tracker.h
 

@@ -92,6 +92,7 @@ LT_TRACEPOINT(sched_kthread_work_execute_end, struct kthread_work *,
 LT_TRACEPOINT(kfree_skb, struct sk_buff *, void *, enum skb_drop_reason,
 	      const struct sock *);
 LT_TRACEPOINT(netif_receive_skb, struct sk_buff *);
+LT_TRACEPOINT(napi_gro_receive_entry, const struct sk_buff *);
 LT_TRACEPOINT(consume_skb, struct sk_buff *, void *);
 LT_TRACEPOINT(skb_copy_datagram_iovec, const struct sk_buff *, int);
 

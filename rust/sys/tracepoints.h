@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The tracepoints that probes of rust/sys are attached to, and the types of
- * their arguments: one list (tracepoint_list.h), which is used twice.
+ * The tracepoints for which we have typed probes, and the types of their
+ * arguments: one list (tracepoint_list.h), which is used twice.
  *
  *   lt_probe_NAME      the type of a probe, by bindgen: tracepoint.rs takes a
  *                      function of exactly this type, or does not compile

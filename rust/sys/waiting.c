@@ -58,7 +58,8 @@ bool lt_task_syscall(struct task_struct *task, struct lt_syscall *out)
 	unsigned long args[6];
 	int i;
 
-	if (task->flags & (PF_KTHREAD | PF_USER_WORKER))
+	/* A task that exits never returns from its call. */
+	if (task->flags & (PF_KTHREAD | PF_USER_WORKER | PF_EXITING))
 		return false;
 	out->number = syscall_get_nr(task, regs);
 	out->result = regs->ax;

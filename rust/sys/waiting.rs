@@ -99,8 +99,8 @@ impl Waiting<'_> {
         self.state
     }
 
-    /// Returns the system call that the task sleeps in. `None` if it is runnable or in no system
-    /// call, and without [`FINDS_CALLS`].
+    /// Returns the system call that the task sleeps in. `None` if the task is runnable, in no
+    /// system call, or exiting, and without [`FINDS_CALLS`].
     pub(crate) fn system_call(&self) -> Option<Called> {
         if self.state.is_runnable() {
             return None;

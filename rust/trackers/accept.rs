@@ -31,8 +31,10 @@ tracker! {
     threshold: 100_000_000;
     tasks: true;
     counters {
-        /// Part of `gone`: sockets closed without having sent anything.
+        /// Connections closed before anything was sent; included in `gone`.
         closed,
+        /// Calls of accept(2) that fprobe could not follow, successful or not.
+        missed,
     }
     params {
         port: ParamKind::Id { max: u16::MAX as u64 } => ALL, "only connections to this local port";
@@ -40,26 +42,30 @@ tracker! {
     keeps: [9];
     stored: socket family local_port remote_port local remote fd bytes;
     alert {
-        /// The socket.
+        /// 16 hexadecimal digits that stand for the socket, as %p prints its address.
         socket: Address at 0,
-        /// The family of its addresses, `AF_...`
+        /// The family of its addresses: ip, ipv6, unix or other.
         family: u16 at 5:32 = |it, _| family_name(it.family),
-        /// The local address, in network byte order.
+        /// The local address: ADDRESS:PORT, [ADDRESS]:PORT, or nothing.
         local: Ip at 1 = |it, _| it.address(it.local, it.local_port),
         local_port: u16 at 5:16 if traced,
-        /// The remote address.
+        /// The remote address, written like local.
         remote: Ip at 3 = |it, _| it.address(it.remote, it.remote_port),
         remote_port: u16 at 5 if traced,
-        /// The file descriptor in the task that accepted the connection.
+        /// The file descriptor that accept(2) returned.
         fd: i32 at 6,
-        /// The number of bytes first sent; 0 with a timeout.
+        /// Number of bytes sent first; 0 with a timeout.
         bytes: u64 at 7 if alert,
     }
     attach: accept::Attachment<Probes> = accept::Attachment::new, accept::missing::<Probes>;
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        // Addresses need their family and port; the rest is known only with the end.
+        fn collect_missed(attached: &mut accept::Attachment<Probes>) {
+            attached.collect_missed();
+        }
+
+        // An address is printed with its family and port. `bytes` is known only at the end.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["local", "remote", "bytes"]);
     }
 }
@@ -129,5 +135,9 @@ impl accept::Observer for Probes {
         {
             self.core.count_extra(&guard, COUNT_CLOSED);
         }
+    }
+
+    fn missed(&self, calls: u64) {
+        self.core.add_extra(&Kernel::guard(), COUNT_MISSED, calls);
     }
 }

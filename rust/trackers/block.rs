@@ -11,13 +11,13 @@
 //! ```
 //!
 //! An event starts when a task submits the request (`block_io_start`): `current` is then the
-//! submitter, which for buffered writes is a writeback worker. `dev` is checked only here, except
-//! for the block layer's own flushes, whose events start when they are issued. Later steps add
-//! their times to the event; a request that goes directly to the driver is never inserted. The key
-//! is the address of the request; only one request has this key at a time:
+//! submitter, which for buffered writes is a writeback worker. `dev` selects requests here; the
+//! events of the block layer's own flushes start when these are issued, and `dev` selects them
+//! there. Later steps add their times to the event; a request that goes directly to the driver is
+//! never inserted. The key is the address of the request; only one request has this key at a time:
 //!
-//! - *requeued* requests keep their start, from before they were returned: the submitter has been
-//!   waiting since then;
+//! - *requeued* requests keep the start that they had before the driver returned them: the
+//!   submitter has been waiting since then;
 //! - *merged* requests cease to exist (`gone`, `merged`);
 //! - *partial* completions are counted; the last completion ends the event;
 //! - requests that complete without ever having been issued have no delay to measure (`gone`,
@@ -76,23 +76,27 @@ tracker! {
     }
     keeps: detail;
     alert {
-        /// The disk, by its number.
+        /// The whole disk, MAJOR:MINOR; 0:0 without a disk.
         dev: Device at 0:32,
         /// The name of the disk.
         disk: Name32 at 5 if alert,
-        /// The operation and its flags.
+        /// The operation and its flags, as in the events of block/.
         cmd_flags: Rwbs at 0 as op = |it, _| InQuotes(it.cmd_flags),
         /// The first sector, in units of 512 bytes.
         sector: u64 at 1,
-        /// The length in bytes.
+        /// The length in bytes when the request was issued; if it has not been, at its last step.
         bytes: u32 at 2,
-        /// Time with the scheduler, in nanoseconds; 0 if the request was not inserted. In an event,
-        /// the time of the insertion.
+        /// Time from the insertion to the issue, or to `time` if the request has not been issued,
+        /// in nanoseconds; 0 if it was not inserted.
+        // In an event, the time of the insertion.
         queue: u64 at 3 if alert,
-        /// Time with the driver so far. In an event, the time of the issue.
+        /// Time from the first issue to the completion, or to `time` if the request has not
+        /// completed, in nanoseconds; 0 if it was not issued.
+        // In an event, the time of the issue.
         device: u64 at 4 if alert,
+        /// The last step: created, inserted or issued.
         state if pending = |it, _| it.state(),
-        /// Number of times that the driver has returned the request.
+        /// Number of times that the driver has returned the request to be issued again.
         requeues: U31 at 2:32,
         /// Whether the driver has returned the request, which will be issued again.
         waiting: bool at 2:63 if kept,
@@ -102,7 +106,7 @@ tracker! {
     impl {
         const KEEPS_USER_STACK: bool = true;
 
-        // Times of steps, and durations only with the end.
+        // An event has the times of these steps; the durations are known only at its end.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["queue", "device"]);
 
         fn settle(detail: &mut Detail, _: u64, now: u64) {

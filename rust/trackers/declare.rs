@@ -80,7 +80,7 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
     /// Attaches the probes, the end first: no event starts whose end would be missed.
     fn attach(live: Arc<Live<Self, K, D, O>>) -> Result<Self::Attachment>;
 
-    /// Returns the alert fields of an event that has not ended.
+    /// Returns the alert fields of an event that are known before its end.
     fn detail(key: &[u64; K], data: &[u64; D]) -> Self::Detail;
 
     /// Completes the fields for an alert at `now`, in nanoseconds, about an event that started at
@@ -367,10 +367,10 @@ pub(super) use parameters;
 /// - `tasks`, if it has the task filter: whether kernel threads pass it by default; `stack`, if an
 ///   alert raised at the end has the stack at that point; `stock`, the function that starts events
 ///   for operations in flight when an instance starts; `lacks`, see [`Kind::lacks`]; `own`, the
-///   type of the tracker's state in an instance; `counters`, if it has counters besides the
-///   filter's: their names, where `COUNT_MISSED` becomes the position of `missed`, or a list;
-///   `check`, see [`Kind::check`]; `create`, see [`Kind::create`], if the type of its events
-///   depends on the values;
+///   type of the tracker's state in an instance; `counters`, if it has counters besides `readers`:
+///   their names (the position of `missed` becomes `COUNT_MISSED`), or the list of all its
+///   counters; `check`, see [`Kind::check`]; `create`, see [`Kind::create`], if the type of its
+///   events depends on the values;
 /// - its own parameters, each with its kind, its default and its help, and `fixed` if it can be set
 ///   only at creation; the position of a parameter `vec` becomes `PARAM_VEC`;
 /// - the words that an event keeps: `owner` for its owner only; `detail` for the owner and the
@@ -378,9 +378,10 @@ pub(super) use parameters;
 ///   the tracker lays out. With `owner`, `Detail::of(key)` makes the fields; with `[N]`,
 ///   `Detail::of(key, data)`;
 /// - the fields of an alert, see [`record!`](crate::record::record), each with a comment that
-///   describes it; `stored` and `printed` give the order of the fields in the trace event and in
-///   its text, if it differs from the order in the alert line. Without `alert` there is no trace
-///   event, and `Detail` is declared elsewhere;
+///   describes it in the page of the ABI. If a function prints the field, the comment starts with
+///   the names in the line: `` `arg0`, `arg1`: ``. `stored` and `printed` give the order of the
+///   fields in the trace event and in its text, if it differs from the order in the alert line.
+///   Without `alert` there is no trace event, and `Detail` is declared elsewhere;
 /// - `attach`: the type that keeps the probes attached, its constructor, and the function that
 ///   returns the missing kernel feature, if any. Or `probes`: the header of the tracepoints, their
 ///   arguments with their C types, and the method of `Probes` to call, with its arguments, each a
@@ -389,16 +390,22 @@ pub(super) use parameters;
 ///   `#[cfg(CONFIG_...)]` before it;
 /// - `impl`: items that override the defaults of [`Declared`]. Every field of at most four words
 ///   that has no `if`, or has `if alert`, can be a label (`by=`), unless it is in `LABELS.excluded`
-///   there: a field that an event does not keep, or that is complete only with the end. With
+///   there: a field that an event does not keep, or that is complete only at the end. With
 ///   `LABELS.has_stack`, the stack of the task at the end can be one, too.
 ///
-/// scripts/trackers also reads the declaration: run it after changing fields or tracepoints.
+/// scripts/trackers also reads the declaration: run it after each change.
 ///
 /// # Examples
 ///
-/// | file | what it shows |
+/// The smallest tracker, [`softirq`](super::softirq): `keeps: owner`, and all fields follow from
+/// the key.
+///
+/// ```ignore
+#[cfg_attr(doc, doc = include_str!("softirq.rs"))]
+/// ```
+///
+/// | file | what else it shows |
 /// |---|---|
-/// | [`softirq`](super::softirq) | `keeps: owner`; all fields follow from the key |
 /// | [`reclaim`](super::reclaim) | `keeps: detail`; other tracepoints change the fields of a live event |
 /// | [`irq`](super::irq) | `keeps: [N]`, and probes of `sys`, which pass kernel objects |
 /// | [`syscall`](super::syscall) | `stock`, fields that print themselves, own counters |
@@ -442,7 +449,7 @@ macro_rules! tracker {
         }
 
         $(::kernel::macros::paste! {
-            #[allow(non_camel_case_types, reason = "named as the counters")]
+            #[expect(non_camel_case_types, reason = "named as the counters")]
             enum OwnCounter {
                 $([<$counter>],)*
             }

@@ -53,7 +53,7 @@ tracker! {
     tasks: true;
     own: Deepest;
     counters {
-        /// Calls that the kernel could not trace.
+        /// Calls that fprobe could not follow.
         missed,
         /// Calls and returns in our own probes, or while our readers are woken; not tracked.
         own,
@@ -66,18 +66,20 @@ tracker! {
     stored: function caller context depth arg ret;
     printed: function caller context depth arg ret;
     alert {
-        /// The function.
+        /// The name of the function; `?` if its module was unloaded.
         function: Function at 0,
-        /// Number of the task's calls that have not returned, including this one. In an event it is
-        /// in the key.
+        /// Number of the task's calls of the function that have not returned, including this one.
+        // In an event it is in the key.
         depth: u32 at 2,
-        /// The context of the CPU at the call.
+        /// The context of the CPU at the call: task, softirq, hardirq or nmi.
         context: Context at 2:32,
-        /// The first arguments.
+        /// The registers of the first three arguments, A,B,C: numbers; 16 hexadecimal digits stand
+        /// for a possible kernel address.
         arg: Registers at 3 as args = |it, how| Arguments(it.arg, how.limit()),
-        /// The return address.
+        /// The return address, like an entry of stack.
         caller: Caller at 1,
-        /// The result; in an event, the frame.
+        /// The register of the result, like args.
+        // In an event, the frame.
         ret: Register at 6 if end = |it, how| Raw::new(it.ret, how.limit()),
     }
     attach: Attached = Attached::new,

@@ -14,8 +14,8 @@
 //! the `block` tracker; for `io`, the end of each request is also counted in the profile. The
 //! classes of system calls are in io/calls.rs.
 //!
-//! A read from a terminal may take a day, so the default threshold is the maximum, which is never
-//! reached. Set a lower threshold for alerts.
+//! A read from a terminal may take a day, so the default threshold is the maximum, a year. Set a
+//! lower threshold for alerts.
 //!
 //! # Contexts
 //!
@@ -45,7 +45,7 @@ use crate::{
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 tracker! {
-    io: "system calls and block requests that read, write, sync, open or close (key: either)";
+    io: "I/O system calls and block requests, from start to end (key: the thread or the request)";
     key: 1;
     threshold: DURATION_MAX;
     tasks: true;

@@ -30,8 +30,9 @@ use crate::{
     sys::irq::{self, Action, Observer, NAME_WORDS},
 };
 
-/// The meanings of `irqreturn_t`, and two of our own: for a handler that has not returned, and for
-/// any other value, such as handled and wake_thread in one, for which the kernel wakes no thread.
+/// The meanings of `irqreturn_t`, and two of our own. `pending`: the handler has not returned.
+/// `other`: any other value, such as `IRQ_HANDLED | IRQ_WAKE_THREAD`, for which the kernel wakes no
+/// thread.
 const RETURNS: [&str; 5] = ["none", "handled", "wake_thread", "pending", "other"];
 const PENDING: u16 = 3;
 const OTHER: u16 = 4;
@@ -43,7 +44,7 @@ tracker! {
     params {
         irq: ParamKind::Id { max: i32::MAX as u64 } => ALL,
             "only this line, by its number in /proc/interrupts";
-        cpu: ParamKind::Id { max: 1 << 16 } => ALL, "only what runs on this CPU";
+        cpu: ParamKind::Id { max: 1 << 16 } => ALL, "only handlers that run on this CPU";
     }
     keeps: [7];
     stored: irq on ret action;
@@ -53,15 +54,15 @@ tracker! {
         irq: u32 at 0,
         /// The CPU that the handler ran on.
         on: u16 at 0:32,
-        /// The name of the action, as in /proc/interrupts.
+        /// The name of the action, as in /proc/interrupts: at most 31 bytes.
         action: Name32 at 1,
-        /// The return value of the handler.
+        /// What the handler has returned: none, handled, wake_thread, other; pending if it has not.
         ret: u16 at 0:48 in RETURNS,
     }
     attach: Attachment<Probes> = |live| Attachment::new(live, irq::probes::<Probes, false>()),
         || tracepoint::missing(irq::probes::<Probes, false>());
     impl {
-        // Known only with the end.
+        // Known only at the end.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["ret"]);
 
         fn stack_owner(_: &[u64; WORDS]) -> Owner {

@@ -14,9 +14,9 @@
 //! contention_begin again: this is one event, from the first contention_begin on. A nested wait at
 //! the same address also belongs to the outer event, since contention_end does not identify the
 //! kind of lock. Such waits exist: a semaphore and an rt_mutex (on PREEMPT_RT, also a mutex and a
-//! spinlock_t) begin in memory with the spinlock that protects them, and an interrupt may want a
-//! semaphore that the interrupted task waits for. Until an event ends, `ret` counts its nested
-//! waits.
+//! spinlock_t) begin in memory with the spinlock that protects them. The waiter may wait for that
+//! spinlock, and so may an interrupt on top of it. Until an event ends, `ret` counts its nested
+//! waits in progress.
 //!
 //! # Contexts
 //!
@@ -28,11 +28,12 @@
 //!   the clock is NMI-safe.
 //! - The stack walk at an end needs no memory but the caller's stack, and uses tables that do not
 //!   change.
-//! - An irq_work wakes readers and requests memory: queueing it is an atomic exchange and an
-//!   interrupt to the same CPU. Its callback (wake up, start a timer, queue a work item) takes
-//!   locks, but does not hold the lock that the event is about. If the callback itself waits for a
-//!   lock, that is an ordinary event, except while our readers are woken, since its alert would
-//!   wake them again.
+//! - An irq_work wakes readers and requests memory: queueing it takes a few atomic operations, and
+//!   raises an interrupt on the same CPU. Its callback (wake up, start a timer, queue a work item)
+//!   takes locks. The interrupted code holds none of them, since they are taken with interrupts
+//!   off; on PREEMPT_RT the callback runs in a thread. If the callback itself waits for a lock,
+//!   that is an ordinary event, except while our readers are woken, since its alert would wake them
+//!   again.
 //! - Nothing is printed.
 //! - The guard is a preempt count. Dropping it may reschedule, if nothing else keeps preemption
 //!   off; a task that waits with its state set continues in that state, as after any interrupt.
@@ -40,8 +41,8 @@
 use super::{declare::*, stock};
 use crate::record;
 
-/// `all`; the kinds as `perf lock` calls them, in the order of [`FLAGS`]; and `other` for all
-/// others.
+/// `all`; the kinds in the order of [`FLAGS`], as `perf lock` first called them (`rtmutex` is now
+/// `rt-mutex` there); and `other` for any other flags.
 #[rustfmt::skip]
 const KINDS: [&str; 14] = [
     "all", "semaphore", "spinlock", "rwlock:R", "rwlock:W", "rwsem:R", "rwsem:W", "rtmutex",
@@ -60,12 +61,12 @@ tracker! {
     }
     keeps: detail;
     alert {
-        /// The address of the lock, as a pseudonym like that of %p.
+        /// 16 hexadecimal digits that stand for the lock, as %p prints its address.
         lock: Address at 0,
         /// The kind of lock, and whether it is taken for reading or writing.
         kind: u8 at 1 in KINDS,
         /// 0 if the lock was acquired, otherwise the error that ended the wait. Before the end, the
-        /// number of waits at the same address inside this one.
+        /// number of waits in progress at the same address inside this one.
         ret: i32 at 1:8,
     }
     probes lock {
@@ -75,7 +76,7 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        // Known only with the end.
+        // Known only at the end.
         const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["ret"]);
     }
 }
@@ -103,8 +104,8 @@ fn key(guard: &Guard, lock: u64, task: &TaskRef<'_>) -> [u64; 2] {
 }
 
 impl Probes {
-    /// Starts events for tasks that already wait. Only a task that sleeps for a mutex records the
-    /// lock, and not on PREEMPT_RT.
+    /// Starts events for tasks that already wait. Finds only tasks that sleep for a mutex, by
+    /// `blocked_on`; none on PREEMPT_RT.
     fn take_stock(&self) {
         let (kind, wanted) = (kind(MUTEX), self.core.value(PARAM_KIND));
         if wanted != 0 && wanted != u64::from(kind) {

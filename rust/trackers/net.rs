@@ -19,7 +19,9 @@
 //!   which are traced instead;
 //! - a packet that is appended to its predecessor in a socket's queue is `gone` (`merged`): its
 //!   data will be read with that packet;
-//! - a packet that is received again, by another device or namespace, starts again (`replaced`).
+//! - a packet that is received again, by another device or namespace, starts again (`replaced`);
+//! - a received packet that a tunnel or a veth pair passes to GRO is `gone` (`gro`): GRO frees the
+//!   packets that it merges without an event. What GRO delivers is received again, and starts then.
 //!
 //! Only starts are filtered. Ends without an event are not counted: most are ends of packets that
 //! were sent, not received.
@@ -51,12 +53,17 @@ tracker! {
     key: 1;
     threshold: 10_000_000;
     counters {
-        /// Part of `ended`: one counter for each kind of end.
+        /// Packets copied to user space; included in `ended`.
         copied,
+        /// Packets consumed; included in `ended`.
         consumed,
+        /// Packets dropped; included in `ended`.
         dropped,
-        /// Part of `gone`: packets that became part of another one.
+        /// Packets that became part of another packet; included in `gone`.
         merged,
+        /// Received packets that were passed to GRO, to be merged or received again; included in
+        /// `gone`.
+        gro,
     }
     params {
         dev: ParamKind::NetDevice => 0,
@@ -68,23 +75,25 @@ tracker! {
     keeps: [5];
     stored: skb dev ifindex netns len protocol transport end drop_reason location;
     alert {
-        /// The packet.
+        /// 16 hexadecimal digits that stand for the packet, as %p prints its address.
         skb: Address at 0,
-        /// The name of the device.
+        /// The device that received it.
         dev: Name16 at 1,
-        /// The number of the device.
+        /// The number of that device.
         ifindex: u32 at 3:32,
-        /// The network namespace of the device.
+        /// The network namespace in which the device has this name and number.
         netns: u32 at 5,
-        /// The protocol, by its Ethernet number.
+        /// The protocol: ip, ipv6, arp, or the Ethernet type, 0x and 4 digits.
         protocol: Protocol at 4:16,
-        /// The transport protocol of an IP packet, `IPPROTO_...`
+        /// The transport protocol: tcp, udp, icmp, icmpv6, sctp, or a number, also the number of an
+        /// IPv6 extension header; none if it is not IP, or IPv6 with hop-by-hop options.
         transport: Transport at 4,
-        /// The length in bytes.
+        /// The length in bytes, without the link header.
         len: u32 at 3,
-        /// How the packet ended.
+        /// How it ended: copied, consumed, dropped; none with a timeout.
         end: u8 at 6:32 in ENDS if alert,
-        /// Why the packet was dropped, and where.
+        /// `drop_reason`, `location`: only if it was dropped: why, by the kernel's name or a
+        /// number, and the function that dropped it.
         drop_reason: u32 at 6 if alert => show_reason,
         /// Where the packet was dropped.
         location: Location at 7 if traced,
@@ -93,7 +102,7 @@ tracker! {
     impl {
         const LABELS: labels::Rules = labels::Rules {
             has_owner: false,
-            // Known only with the end.
+            // Known only at the end.
             excluded: &["end", "drop_reason"],
             ..labels::Rules::ALL
         };
@@ -146,6 +155,19 @@ impl Probes {
             && protocol.is_none_or(|wanted| wanted == packet.protocol)
             && transport.is_none_or(|wanted| wanted == packet.transport)
     }
+
+    /// Drops the event of a packet, and counts it. Does nothing if the packet is not tracked.
+    #[inline(always)]
+    fn forget(&self, packet: u64, counter: usize) {
+        let guard = Kernel::guard();
+        let engine = self.core.engine();
+        if engine
+            .update(&guard, &[packet], |_| Verdict::Gone)
+            .is_some()
+        {
+            self.core.count_extra(&guard, counter);
+        }
+    }
 }
 
 impl net::Observer for Probes {
@@ -187,13 +209,10 @@ impl net::Observer for Probes {
     }
 
     fn merged(&self, packet: u64) {
-        let guard = Kernel::guard();
-        let engine = self.core.engine();
-        if engine
-            .update(&guard, &[packet], |_| Verdict::Gone)
-            .is_some()
-        {
-            self.core.count_extra(&guard, COUNT_MERGED);
-        }
+        self.forget(packet, COUNT_MERGED);
+    }
+
+    fn passed_to_gro(&self, packet: u64) {
+        self.forget(packet, COUNT_GRO);
     }
 }

@@ -19,10 +19,10 @@
 //! starts at this switch-out ends with a sleeping state but without a waking (`early`); early.rs
 //! may have the waker.
 //!
-//! The stack of the task itself does not change while it is off the CPU. It is walked only when the
-//! task is switched in late, or when its event times out. With `ustack=1`, the report of a late
-//! switch-in waits until the switch is complete and the task can read its stack in user space, see
-//! arrival.rs.
+//! The stack of the task itself does not change while it is off the CPU. It is walked when the task
+//! is switched in late, or when its event times out; with `by=stack`, at each end. With `ustack=1`,
+//! the report of a late switch-in waits until the switch is complete and the task can read its
+//! stack in user space, see arrival.rs.
 //!
 //! A task that is off the CPU when the instance starts gets an event at that time (stock.rs). The
 //! event has the task's state at that time, so a task that has been woken, but still waits for a
@@ -44,7 +44,7 @@ use crate::{
     alert::record::actor::{Actor, Place},
     engine::{step::Next, Late},
     instance::{common, probed::Own as InstanceOwn, Values},
-    record::{self, How, Policy},
+    record::{self, fields, How, Policy},
     sys::{
         assumptions::{self, WAKING_LOCK},
         sched::{self, State, Switch},
@@ -66,10 +66,11 @@ tracker! {
     stock: Probes::take_stock;
     own: Notes;
     counters {
-        /// Late events that are not reported because their delay exceeds `max`.
+        /// Delays that are not reported, since they are longer than max.
         over_max,
-        /// Late events of tasks that were woken before the switch-out; the waker is recorded in
-        /// early.rs, if at all.
+        /// Late ends, except those in over_max, of tasks that were woken before they were switched
+        /// out: queued is then the delay, and the alert has the waker only if it is known.
+        // The waker is recorded in early.rs.
         early,
     }
     check: check;
@@ -83,21 +84,25 @@ tracker! {
     }
     keeps: [17];
     alert {
-        /// The kernel's priority.
+        /// The priority of the task, as in the kernel: below 100 real-time, 120 for nice 0.
         prio: i16 at 0:32,
-        /// The scheduling policy.
+        /// The scheduling policy: other, fifo, rr, batch, idle, deadline, ext.
         policy: Policy at 0:48,
         /// The CPU that the task was switched out of.
         from: u32 at 0,
-        /// Why the task was switched out.
+        /// Why the task was switched out, as in the event sched_switch: S, D, I, T, t, P, R, R+.
         state: State at 1,
-        /// The waker; none yet, if `queued` is 0.
+        /// The waker, or the task that the waking interrupt had interrupted; 0 and empty if the
+        /// task was not woken, or if the waker is not known (`early` in stats).
         waker: Actor at 2,
-        /// The context of the waker's CPU.
+        /// The context of the waker's CPU: task, softirq, hardirq or nmi; task without a waker.
         context: Context at 2:44,
-        /// Time since the waking, in nanoseconds. In an event, the time of the waking.
+        /// Time since the waking, in nanoseconds; 0 if the task was not woken; equal to delay if it
+        /// was woken before the switch (`early` in stats).
+        // In an event, the time of the waking.
         queued: u64 at 5 if alert,
-        /// The waker's stack, if the waking was late.
+        /// The stack of the waker, like stack; missing unless the delay was above the threshold at
+        /// the waking.
         waker_stack: WakerStack at 6 if alert => show_waker_stack,
     }
     attach: Attached = attach,
@@ -105,7 +110,7 @@ tracker! {
             .or_else(stock::missing)
             .or_else(|| assumptions::missing(&[&WAKING_LOCK]));
     impl {
-        // A time before the end.
+        // A time, not a duration, before the end.
         const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["queued"]);
 
         fn settle(detail: &mut Detail, _: u64, now: u64) {
@@ -118,7 +123,11 @@ tracker! {
 
 type WakerStack = [u64; COMPACT_WORDS];
 
-/// Number of words that are known at the start. The last one is `queued`: the stack after it is
+fields! {
+    WakerStack, 512;
+}
+
+/// Number of words that are written at the start. The last one is `queued`: the stack after it is
 /// undefined until `queued` is set.
 const FIRST_WORDS: usize = WORDS - COMPACT_WORDS;
 
@@ -145,7 +154,7 @@ fn woken(now: u64) -> [u64; Actor::WORDS + 1] {
 /// The state of an instance besides the core.
 pub(crate) struct Notes {
     early: Early,
-    /// With `ustack=1`.
+    /// The reports that wait for their task, with `ustack=1`.
     arrivals: Option<Arrivals>,
 }
 

@@ -79,7 +79,7 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        // They need their number of values.
+        // To print them takes their number of values, which a label does not have.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["key", "begin"]);
 
         fn collect_missed(attached: &mut BothAttached) {
@@ -126,7 +126,8 @@ pub(crate) fn check(values: &Values) -> Option<(usize, &'static str)> {
     (begin != end).then_some((PARAM_END_KEY, "expected as many fields as begin_key has"))
 }
 
-/// Returns the fields of the key at the end: those of `begin_key` unless `end_key` has its own.
+/// Returns the fields of the key at the end: `list`, the value of `end_key`, or the fields of
+/// `begin_key` if that is empty.
 fn end_key(list: u64, values: &Values) -> u64 {
     match list {
         0 => values[PARAM_BEGIN_KEY] as u64,
@@ -179,7 +180,7 @@ impl Side for Begin {
                 return;
             };
             let key = here.take(guard, core.value(PARAM_BEGIN_KEY));
-            // If two CPUs find none here at the same moment, the later start stays.
+            // If two CPUs find no live event here at the same moment, the later start stays.
             if core.value(PARAM_AGAIN) == KEEP && engine.copy_of(guard, &key, |_| true).is_some() {
                 core.count_extra(guard, COUNT_AGAIN);
                 return;
@@ -334,8 +335,8 @@ pub(crate) struct BothAttached(Sides);
 enum Sides {
     /// The start is dropped first.
     Two(Attached<Begin>, Attached<End>),
-    /// At one point. The order in which a point calls several probes depends on its kind, so a
-    /// single one handles both sides.
+    /// Both sides at one point. The order in which a point calls several probes depends on its
+    /// kind, so a single probe handles both sides.
     One(Attached<Both>),
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `reclaim`: how long tasks reclaim or compact memory themselves, in order to allocate some.
+//! `reclaim`: how long tasks reclaim or compact memory themselves.
 //!
 //! ```text
 //!   allocation --> none is free --> direct reclaim, or compaction --> tried again
@@ -44,10 +44,10 @@ tracker! {
     }
     keeps: detail;
     alert {
-        /// The operation: reclaim because memory is short, or because a memory cgroup is at its
-        /// limit, or compaction of a zone.
+        /// The operation: direct, reclaim because memory is short; memcg, reclaim for the limit of
+        /// a memory cgroup, or for a write to memory.reclaim; compaction of a zone.
         kind: u8 at 0 in KINDS,
-        /// The order of the allocation; -1 for a compaction without one.
+        /// The order of the allocation; 0 with memcg, -1 for a compaction without an allocation.
         order: i32 at 0:8,
         /// Number of pages reclaimed, or moved by a compaction, so far.
         pages: u64 at 1,
@@ -80,7 +80,7 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        // Complete only with the end.
+        // Complete only at the end.
         const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["pages"]);
     }
 }

@@ -14,7 +14,7 @@
 //! and to the CPU that it is switched out of.
 //!
 //! An alert has the task's stack at the switch-out, which shows where it was preempted. The stack
-//! is walked only for an alert.
+//! is walked for an alert, and with `by=stack` at each end.
 //!
 //! Tasks that slept and were woken are the subject of `wakeup`.
 //!
@@ -43,20 +43,20 @@ tracker! {
     keeps: 7;
     stored: prio policy from preempted migrated by prev throttled;
     alert {
-        /// The kernel's priority.
+        /// The priority of the task, as in the kernel: below 100 real-time, 120 for nice 0.
         prio: i16 at 0:32,
-        /// The scheduling policy.
+        /// The scheduling policy: other, fifo, rr, batch, idle, deadline, ext.
         policy: Policy at 0:48,
-        /// `R+` if the task was preempted in the kernel; `R` if it yielded, was throttled, or was
-        /// preempted on its way to user space.
+        /// `R+` if the task was preempted in the kernel; `R` if it called the scheduler itself: it
+        /// yielded, or was preempted on its way to user space.
         preempted: bool at 1:44 in STATES as state,
         /// The CPU that the task was switched out of.
         from: u32 at 0,
         /// Whether the task was switched in on another CPU.
         migrated: bool at 4:44 if alert,
-        /// The task that ran next.
+        /// The task that ran next; 0, 0 and "idle" for none.
         by: Actor at 1,
-        /// The task that was switched out for it.
+        /// The task that was switched out for it; 0 for an idle task, and with a timeout.
         prev: Actor at 4 if alert,
         /// Whether it was throttled: the quota of its cgroup, or its runtime of SCHED_DEADLINE, was
         /// used up when it was switched out.
@@ -65,7 +65,7 @@ tracker! {
     attach: Attachment<Probes> = |live| Attachment::new(live, sched::probes::<Probes, false>()),
         || tracepoint::missing(sched::probes::<Probes, false>());
     impl {
-        // Known only with the end.
+        // Known only at the end.
         const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["migrated", "prev"]);
     }
 }

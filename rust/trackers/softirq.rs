@@ -11,7 +11,7 @@
 //! The key is the CPU, the vector and the task that the softirq runs in: the interrupted one,
 //! ksoftirqd, or a task that has enabled softirqs again. A softirq changes neither its task nor its
 //! CPU. The task is part of the key because of PREEMPT_RT, where a softirq can be preempted: unless
-//! the kernel has one lock for all of them (PREEMPT_RT_NEEDS_BH_LOCK), another task on the same CPU
+//! a lock serialises all softirqs of a CPU (PREEMPT_RT_NEEDS_BH_LOCK), another task on the same CPU
 //! may run the same vector before the first one continues. The delay includes this pause.
 //!
 //! That task is the owner. The softirq is usually not its work, so there is no task filter, and a
@@ -35,7 +35,7 @@ tracker! {
     threshold: 5_000_000;
     params {
         vec: ParamKind::Word(&VECTORS) => 0, "only this vector";
-        cpu: ParamKind::Id { max: 1 << 16 } => ALL, "only those on this CPU";
+        cpu: ParamKind::Id { max: 1 << 16 } => ALL, "only softirqs that run on this CPU";
     }
     keeps: owner;
     alert {

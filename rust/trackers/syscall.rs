@@ -10,17 +10,21 @@
 //!        |<--------------------------- delay ----------------------->|  reason=threshold
 //! ```
 //!
-//! The key is the task, which makes one call at a time. A call starts with `sys_enter` and ends
-//! with `sys_exit`, except when:
+//! The key is the address of the task, which makes one call at a time. A call starts with
+//! `sys_enter` and ends with `sys_exit`, except when the task exits, in the call or because it was
+//! killed: the event is dropped (`gone`). Special cases:
 //!
-//! - The task exits, in the call or because it was killed: the event is dropped (`gone`).
 //! - A thread other than the group leader calls execve(): it takes over the thread id of the
-//!   leader, which is killed. The event continues with the new id (`renamed`).
+//!   leader, which is killed. From `sched_process_exec` on, the event has the new id (`renamed`).
+//!   If the call fails between the takeover and that tracepoint, which kills the process, the event
+//!   ends with the old id.
 //! - A new task returns from the call that its parent entered: this end has no start and is not
 //!   counted.
 //! - A task sleeps in a call when the instance starts: it gets an event then (stock.rs). A running
 //!   or runnable task does not, as there is no way to tell whether it is still in its call. If it
-//!   is, the end of that call has no start and is not counted.
+//!   is, the end of that call has no start and is not counted. A task that is exiting gets no event
+//!   either: it may sleep after `sched_process_exit`, and the event would stay until another task
+//!   gets its address.
 //!
 //! With `stacks=switch`, the stack of a task whose call has exceeded the threshold is walked at
 //! each switch-in, while it is still the stack of the wait. Each of these stacks is an alert with
@@ -69,9 +73,9 @@ tracker! {
         Some("calls in flight at the start, which can be found on x86-64 only")
     };
     counters {
-        /// Events that continued with another thread id.
+        /// Calls that continued under another thread id (execve of a thread).
         renamed,
-        /// Alerts with `reason=stack`.
+        /// Alerts with reason=stack; included in `alerts`.
         stacks,
     }
     params {
@@ -92,21 +96,24 @@ tracker! {
     stored: number abi returned arg ret;
     printed: number abi arg returned ret;
     alert {
-        /// The call: its name, its number and its ABI.
+        /// `call`, `number`, `abi`: the name of the call, `?` if it has none; its number; and the
+        /// ABI of that number: native, compat, or x32, which only x86 has.
         number: i32 at 0 => call::show_call,
         abi: u8 at 0:32 in ABIS if traced,
         /// Whether the call has returned.
         returned: bool at 0:48 if traced,
-        /// The first three arguments; arbitrary beyond those that the call takes.
+        /// `arg0`, `arg1`, `arg2`: the first three arguments, 0x and hexadecimal; arbitrary beyond
+        /// those that the call takes.
         arg: Registers at 1 => call::show_arguments,
-        /// The result, once the call has returned.
+        /// The result; missing if the call has not returned: in pending, with a timeout, and with
+        /// reason=stack.
         ret: i64 at 4 => call::show_result,
     }
     attach: Attachment<Probes> = syscall::attach,
         || tracepoint::missing(syscall::probes::<Probes>()).or_else(stock::missing);
     impl {
         const LABELS: labels::Rules = labels::Rules {
-            // Known only with the end.
+            // Known only at the end.
             excluded: &["ret"],
             wider: Some(("number", "call", 40)),
             ..labels::Rules::ALL
@@ -133,6 +140,12 @@ impl Detail {
     }
 }
 
+/// Returns the key of a task's call. Not the thread id, which may change during an execve().
+#[inline(always)]
+fn key(task: &TaskRef<'_>) -> [u64; 1] {
+    [task.address()]
+}
+
 impl Probes {
     fn take_stock(&self) {
         stock::take(&self.core, |waiting| {
@@ -142,7 +155,7 @@ impl Probes {
                 return None;
             }
             let known = Detail::new(call, called.arguments);
-            Some((tasks::key(&task), known.data(tasks::owner(&task))))
+            Some((key(&task), known.data(tasks::owner(&task))))
         });
     }
 
@@ -173,7 +186,7 @@ impl Probes {
             return;
         }
         let data = Detail::new(call, registers.arguments()).data(tasks::owner(task));
-        engine.event_in_unique(guard, &tasks::key(task), Kernel::now(), &data);
+        engine.event_in_unique(guard, &key(task), Kernel::now(), &data);
     }
 }
 
@@ -196,16 +209,15 @@ impl Observer for Probes {
     #[inline(always)]
     fn left(&self, _: &syscall::Registers<'_>, ret: i64) {
         let guard = &Kernel::guard();
-        let key = TaskRef::with_current(|task| tasks::key(&task));
+        let key = TaskRef::with_current(|task| key(&task));
         self.end(guard, &key, |alert| {
             (alert.returned, alert.ret) = (true, ret);
         });
     }
 
-    fn renamed(&self, guard: &Guard, old: u32) {
+    fn renamed(&self, guard: &Guard) {
         TaskRef::with_current(|task| {
-            let (engine, key) = (self.core.engine(), tasks::key(&task));
-            let renamed = engine.rename(guard, &[u64::from(old)], &key, |event| {
+            let found = self.core.engine().update(guard, &key(&task), |event| {
                 let data = event.data();
                 // The name that the task had when it made the call.
                 let comm = record::owner(&data).comm;
@@ -217,14 +229,14 @@ impl Observer for Probes {
                 event.set_data(&known.data(owner));
                 Verdict::Keep
             });
-            if renamed == Some(Verdict::Keep) {
+            if found.is_some() {
                 self.core.count_extra(guard, COUNT_RENAMED);
             }
         });
     }
 
     fn exited(&self, guard: &Guard) {
-        let key = TaskRef::with_current(|task| tasks::key(&task));
+        let key = TaskRef::with_current(|task| key(&task));
         self.core.engine().update(guard, &key, |_| Verdict::Gone);
     }
 
@@ -237,7 +249,7 @@ impl Observer for Probes {
         let engine = self.core.engine();
         let mut late = None;
         // The task is not on the CPU yet, so it cannot leave the call now.
-        engine.update(guard, &tasks::key(&task), |event| {
+        engine.update(guard, &key(&task), |event| {
             let (now, start) = (Kernel::now(), event.start());
             let (delay, threshold) = (now.saturating_sub(start), engine.threshold());
             if delay > threshold {
@@ -247,7 +259,7 @@ impl Observer for Probes {
                     delay,
                     found: event.was_found(),
                     threshold,
-                    key: tasks::key(&task),
+                    key: key(&task),
                     data: event.data(),
                 });
             }

@@ -148,8 +148,8 @@ pub(super) fn caller<const K: usize, const D: usize>(
     is_wanted.then(|| owner(task))
 }
 
-/// Returns the key of a task's event. A thread id suffices for trackers that have one event of a
-/// task at a time.
+/// Returns the key of a task's event: its thread id. For trackers that have at most one event of a
+/// task at a time. No event may last across an execve(), which can change the id.
 #[inline(always)]
 pub(super) fn key(task: &TaskRef<'_>) -> [u64; 1] {
     [u64::from(task.tid())]

@@ -222,6 +222,14 @@ fn check(values: &Values) -> Option<(usize, &'static str)> {
     if is_origin(Origin::Wheel) && !follows(halves(PARAM_HOPS), WHEEL) {
         return Some((PARAM_ORIGIN, "wheel timers are not among hops"));
     }
+    if !causes::HAS_LOCAL && is_origin(Origin::Vector) {
+        let why = "expected no vector: local interrupts have tracepoints on x86 only";
+        return Some((PARAM_ORIGIN, why));
+    }
+    if !causes::HAS_LOCAL && values[PARAM_VEC] != 0 {
+        let why = "expected all: local interrupts have tracepoints on x86 only";
+        return Some((PARAM_VEC, why));
+    }
     (is_origin(Origin::Work) && values[PARAM_END] != u128::from(WORK))
         .then_some((PARAM_ORIGIN, "work is an origin only with end=work"))
 }

@@ -44,34 +44,35 @@ tracker! {
     threshold: 5_000_000;
     tasks: true;
     counters {
-        /// Wakings of tasks that had not gone to sleep; also in `gone`.
+        /// Wakings of tasks that turned out to be awake; included in `gone`.
         awake,
     }
     params {}
     keeps: 7;
     alert {
-        /// The kernel's priority.
+        /// The priority of the woken task, as in the kernel: below 100 real-time, 120 for nice 0.
         prio: i16 at 0:32,
-        /// The scheduling policy.
+        /// The scheduling policy: other, fifo, rr, batch, idle, deadline, ext.
         policy: Policy at 0:48,
-        /// The CPU that the task was woken to.
+        /// The CPU that the task ran on last, as in the event sched_waking; for a new task, the CPU
+        /// that was chosen for it.
         target: u32 at 0,
         /// Whether the task was switched in on another CPU.
         migrated: bool at 4:44 if alert,
-        /// The waker, or the task that the waking interrupt was on top of.
+        /// The waker, or the task that the waking interrupt had interrupted.
         waker: Actor at 1,
-        /// The context of the waker's CPU.
+        /// The context of the waker's CPU: task, softirq, hardirq or nmi.
         context: Context at 1:44,
-        /// Whether the task had not gone to sleep when it was woken.
+        /// Whether the task seemed to be awake when it was woken.
         awake: bool at 1:46 if pending,
-        /// The task that was switched out for it.
+        /// The task that was switched out for it; 0 for an idle task, and with a timeout.
         prev: Actor at 4 if alert,
     }
     attach: Attachment<Probes> = |live| Attachment::new(live, sched::probes::<Probes, false>()),
         || tracepoint::missing(sched::probes::<Probes, false>())
             .or_else(|| assumptions::missing(&[&assumptions::QUEUED]));
     impl {
-        // Known only with the end.
+        // Known only at the end.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["migrated", "prev"]);
 
         fn can_time_out(data: &[u64; WORDS]) -> bool {

@@ -15,7 +15,7 @@
 //! Once its function has been called, its memory may also be freed and used for another work item.
 //! So there are two keys, of two words each. While the work waits, the key is its address, which
 //! only one waiting work item has. While the work runs, the key is its address and the task that
-//! runs it, which is known at the end without access to the work. With `part=all`, the event gets
+//! runs it: both are known at the end without access to the work. With `part=all`, the event gets
 //! its second key at the start of the work ([`Engine::rename`](crate::engine::Engine::rename)).
 //!
 //! A work item that is queued again *while* it waits, by mod_delayed_work(), has been waiting since
@@ -61,9 +61,9 @@ tracker! {
     threshold: 10_000_000;
     own: Requeued;
     counters {
-        /// Work items that were started, but whose queueing was missed.
+        /// Items that started without a recorded queueing; not with part=running.
         unqueued,
-        /// Work items that were queued again while they waited.
+        /// Items that were queued again while they waited: the wait counts from the first time.
         requeued,
     }
     params {
@@ -72,25 +72,29 @@ tracker! {
     }
     keeps: detail;
     alert {
-        /// The work.
+        /// 16 hexadecimal digits that stand for the work item, as %p prints its address.
         work: Address at 0,
-        /// Its function.
+        /// Its function, and the module that contains it.
         func: Func at 1,
-        /// The name of its workqueue.
+        /// The name of its workqueue; empty if the kernel has no BTF, or with part=running.
         workqueue: Name32 at 2,
-        /// Whether the work runs.
+        /// running; waiting if it was not started; in pending also cancelled, if it no longer waits
+        /// although no start was seen.
         running_now: bool at 6:63 in STATES as state = |it, how| it.state(how),
-        /// The CPU where the work was started.
+        /// The CPU on which it was started; 0 if it was not.
         worker_cpu: u32 at 6,
-        /// The task that queued the work; none for an interrupt.
+        /// The task that queued it; 0 and empty if context is not task, or with part=running.
         by: Actor at 9,
-        /// The context of the CPU that queued the work.
+        /// The context of the CPU that queued it: task, softirq, hardirq or nmi; task with
+        /// part=running.
         context: Context at 6:32,
-        /// The mark of that task's start, kept only in an event.
+        /// In an event, the mark of that task's start; in an alert, the context.
         note: U20 at 9:44 if kept,
-        /// Time in the queue, in nanoseconds. In an event, the time of the queueing, 0 if not seen.
+        /// How long it waited, in nanoseconds; 0 with part=running.
+        // In an event, the time of the queueing, 0 if not seen.
         queued: u64 at 7 if alert,
-        /// Time running so far. In an event, the time of the start, 0 if the work has not started.
+        /// How long it has been running, in nanoseconds; 0 if it was not started.
+        // In an event, the time of the start, 0 if the work has not started.
         running: u64 at 8 if alert,
     }
     attach: workqueue::Attachment<Probes> = |live: Arc<Probes>| {
@@ -100,10 +104,11 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = "a worker of the kernel has no stack in user space";
 
-        // In an event these are timestamps; they become durations only at its end.
+        // Timestamps in an event; they become durations only in an alert.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["queued", "running"]);
 
-        // If work items write the alerts to a terminal, each alert would otherwise raise the next.
+        // A reader that writes alerts to a terminal queues work items: each of its writes could
+        // otherwise raise the next alert.
         const IS_OF_TASKS: bool = true;
 
         fn suspect(detail: &Detail, _: Owner) -> Owner {

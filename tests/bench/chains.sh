@@ -48,9 +48,10 @@ run() {
 	echo "time $1_$2 $(($(busy) - before))" | tee -a /tmp/runs
 }
 
-# compare LOAD: print the ratios of its rounds. With confidence 0.95 the median lies between the k-th smallest and the
-# k-th greatest of n, whatever the distribution, if fewer than k of n coins show heads, or tails, with a probability of
-# at most 0.05.
+# compare LOAD: print the median of the ratios of its rounds, and its 95 % confidence interval: from the k-th smallest
+# to the k-th greatest of n ratios. Each ratio is above the true median with a probability of one half, like a coin
+# that shows heads. So k is the greatest number for which n coins show fewer than k heads, or fewer than k tails, with
+# a probability of at most 0.05.
 compare() {
 	awk -v load="$1" '
 		$1 == "time" && split($2, name, "_") && name[1] == load { took[name[2], ++runs[name[2]]] = $3 }

@@ -6,9 +6,9 @@
 #
 # usage: hackbench.sh ROUNDS LOOPS
 #
-# The contenders take turns in each round: no tracer, our `wakeup` and `offcpu`, `offcpu` alone, the
-# same with `by=stack`, the three variants of the BPF programs of sched.bpf.c, and hist triggers of
-# ftrace. Every tracer sees all waits (`offcpu` alone: not those from wakeup to switch-in; hist
+# The contenders take turns in each round: no tracer, our `wakeup` and `offcpu`, `offcpu` alone,
+# `offcpu by=stack` alone, the three variants of the BPF programs of sched.bpf.c, and hist triggers of
+# ftrace. Every tracer sees all waits (`offcpu`: not those from wakeup to switch-in; hist
 # triggers: all but the first wakeup of a new task), and none reports any. The machine has one
 # processor, and its clock counts executed instructions.
 #

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""overhead: what tracing adds to loads: trackers, BPF programs, LTTng, in turns.
+"""overhead: measures what trackers, BPF programs and LTTng add to the cost of loads.
 
 usage: overhead.py [--clock soak|wall] [--small] [--rounds N] [--loads LOAD,...] [--contenders NAME,...]
 
@@ -24,7 +24,8 @@ and the contenders
 
 The clock `soak` is for a machine with one processor whose time is the number of instructions. The cost of a
 load is what the program soak does not get, so waiting costs nothing. The clock `wall` is for real machines:
-the time that a fixed amount of work takes. With --small, each load does a hundredth of the work.
+the time that a fixed amount of work takes. With --small, each load does a hundredth of the
+work or less.
 
 Prints a line for each run, `run LOAD CONTENDER ROUND COST EVENTS LOST`. COST is in instructions or
 nanoseconds; EVENTS and LOST are what the contender has measured and lost, or `-`. Unless SIGKILL ends it,

@@ -22,21 +22,21 @@ from scaling_table import replaced, wrapped
 # part: (unit, title)
 PARTS = {
     "engine": ("instructions", "instructions an operation, its loop included"),
-    "bpf": ("instructions", "instructions of the same by BPF, hash map, jitted"),
+    "bpf": ("instructions", "instructions of the same operations by BPF, with a hash map, jitted"),
     "hackbench": ("million instructions", "million instructions of hackbench while the scheduler is watched"),
     "chains": ("million instructions", "million instructions of loads while each wake chain is followed"),
     "trace": ("nanoseconds", "nanoseconds for an event: processor time, then elapsed; `live` streams"),
     "analyze": ("nanoseconds", "nanoseconds of `analyze` for a byte of a trace; `live` MB of trace"),
     "scaling": ("instructions", "instructions of `analyze` for an event; lines through traces of 1 to 8 s"),
     "structures": ("instructions", "ways to pair events: instructions of a pair, and what is lost"),
-    "native": ("nanoseconds", "nanoseconds of a pair natively, and ratios by rounds"),
+    "native": ("nanoseconds", "nanoseconds of a pair in user space; ratios are medians of the rounds"),
 }
 
 # what runs while wake chains are followed
 LOADS = ("hackbench", "iperf3", "fio")
 
-# prefix of rows: the analyses besides `path`; of a recorded trace, and of the trace of load.py, which has no events of
-# disks and locks
+# the analyses other than `path`, by the prefix of their rows: of a recorded trace, and of the trace that load.py makes
+# up, which has no events of disks and locks
 KINDS = {"": ("delays", "wakeups", "cpu", "irq", "syscalls", "io", "locks"),
          "load_": ("delays", "wakeups", "cpu", "irq", "syscalls")}
 
@@ -57,15 +57,15 @@ ROWS = {
     ("engine", "update_unknown"): ("update, unknown key", None),
     ("engine", "update_known"): ("update, known key", None),
     ("engine", "pair_no_timeout"): ("event_in + event_out, many live", None),
-    ("engine", "pair_timeout"): ("the same with timeouts, the path", None),
-    ("engine", "pair_search"): ("the same with a search a turnover", None),
+    ("engine", "pair_timeout"): ("the same with timeouts, without a search", None),
+    ("engine", "pair_search"): ("the same, one search per set of events", None),
     ("engine", "expiry_event"): ("the search, a live event", None),
     ("engine", "expiry_free"): ("the search, a free cell once in use", None),
     ("engine", "slice_young"): ("the longest slice, nothing is due", None),
     ("engine", "slice_due"): ("the longest slice, all are due", 50_000),
     **{("engine", f"{name}_{cpus}"): (f"{what}, {cpus} CPUs", None)
        for cpus in (2, 16) for name, what in (("begin", "event_in"), ("full", "event_in, pool exhausted"))},
-    ("engine", "no_probe"): ("tracepoint, nobody attached", None),
+    ("engine", "no_probe"): ("tracepoint, no probe attached", None),
     ("engine", "probe"): ("block probe, request not followed", 80),
     ("engine", "no_switch"): ("calling the probes of a switch: none", None),
     ("engine", "switch_wakeup"): ("wakeup, neither task followed", None),
@@ -89,13 +89,15 @@ ROWS = {
     ("engine", "calls_followed"): ("pair of functions, followed", None),
     ("engine", "points_other"): ("pair of tracepoints (irq), not followed", None),
     ("engine", "points_followed"): ("pair of tracepoints (irq), followed", None),
-    ("engine", "no_workqueue"): ("calling the probes of a work: none", None),
+    ("engine", "no_workqueue"): ("calling the probes of a work item: none", None),
     ("engine", "workqueue_waiting"): ("workqueue part=waiting", None),
     ("engine", "workqueue_running"): ("workqueue part=running", None),
     ("engine", "workqueue_followed"): ("workqueue part=all", None),
     ("engine", "no_net"): ("calling the probes of a packet: none", None),
     ("engine", "net_other"): ("net, not followed", None),
     ("engine", "net_followed"): ("net, followed", None),
+    ("engine", "no_gro"): ("calling the probe of GRO: none", None),
+    ("engine", "net_gro"): ("net, a packet passed to GRO, not tracked", None),
     ("engine", "no_accept"): ("calling the probes of a send: none", None),
     ("engine", "accept_other"): ("accept, a send of another socket", None),
     ("engine", "tree_irq"): ("tree, an interrupt that wakes no task", None),
@@ -157,7 +159,7 @@ ROWS = {
     ("analyze", "bent"): ("1 - R2 of time by events", 0.01),
     ("analyze", "read_bent"): ("the same, path of one second", 0.01),
     ("analyze", "load_path"): ("made-up trace: path, a byte", 5),
-    ("analyze", "load_space"): ("made-up trace: path, peak memory / it", 0.5),
+    ("analyze", "load_space"): ("made-up trace: path, peak memory / trace", 0.5),
     ("analyze", "load_bent"): ("made-up trace: 1 - R2", 0.01),
     ("analyze", "load_read_bent"): ("made-up trace: 1 - R2, path of one second", 0.01),
     **{("analyze", f"{prefix}{kind}{end}"): (f"{title}{kind}, {what}", goal)
@@ -184,7 +186,7 @@ ROWS = {
     ("native", "engine_to_locked"): ("engine / Mutex<HashMap>", None),
     ("native", "threads_engine"): ("engine, threads (not live):", None),
     ("native", "threads_lfht"): ("cds_lfht, threads:", None),
-    ("native", "threads_locked"): ("Mutex<HashMap>, threads, waiting apart:", None),
+    ("native", "threads_locked"): ("Mutex<HashMap>, threads, without waiting:", None),
     ("native", "threads_ratio"): ("engine, threads / one thread:", 1.15),
 }
 
@@ -215,11 +217,12 @@ ALONE = [
     *((f"workqueue_{which}", "no_workqueue", f"workqueue, part={part}")
       for which, part in (("waiting", "waiting"), ("running", "running"), ("followed", "all"))),
     ("io_none", "no_syscall", "io, another call"),
+    ("net_gro", "no_gro", "net, a packet passed to GRO, not tracked"),
     ("accept_other", "no_accept", "accept, a send of another socket"),
 ]
 
-# (name, last part of the names of its rows without probes and with empty probes, what, goal): the total cost of all
-# probes, and their cost without that of calling them, which is the cost of as many empty probes
+# (name, last part of the names of its rows without probes and with empty probes, what, goal): the cost of all probes,
+# first in total, then without their calls, that is, minus the cost of the same number of empty probes
 ALONE_TREE = [
     ("tree_irq", "irq", "tree, interrupt without waking", 80),
     ("tree_switch", "switch", "tree, switch of a task without tip", 45),
@@ -246,7 +249,7 @@ RATIOS = [
     *(("engine", f"more_{name}", "instructions", f"{title}, more than without", 40,
        lambda value, name=name: value("engine", f"pair_{name}") - value("engine", "pair", min))
       for name, title in (("by_word", "by a label of one word"), ("by_name", "by the name of a task"))),
-    *(("engine", f"full_more_{cpus}", "instructions", f"exhausted more than not, {cpus} CPUs", 100,
+    *(("engine", f"full_more_{cpus}", "instructions", f"pool exhausted minus not exhausted, {cpus} CPUs", 100,
        lambda value, cpus=cpus: value("engine", f"full_{cpus}") - value("engine", f"begin_{cpus}"))
       for cpus in (2, 16)),
     # sched_switch is not exported: its probes are called in a loop, whose cost is not theirs
@@ -278,7 +281,7 @@ RATIOS = [
     *(("engine", f"bare_{name}", "instructions", f"{title}, without the calls", goal,
        lambda value, name=name, base=base: value("engine", name) - value("engine", f"empty_{base}"))
       for name, base, title, goal in ALONE_TREE),
-    ("engine", "tree_transition", "instructions", "tree, preempted or back, each", None,
+    ("engine", "tree_transition", "instructions", "tree, each preemption or switch back", None,
      lambda value: (value("engine", "tree_preempted") - value("engine", "no_tree_preempted")
                     - value("engine", "tree_life") + value("engine", "no_tree_life")) / 2),
     ("engine", "bare_tree_transition", "instructions", "the same, without the calls", 300,
@@ -368,7 +371,7 @@ def section(rows, facts):
 
 
 def show(rows):
-    """Prints the table, at most 80 columns wide."""
+    """Prints the table."""
     order = {key: at for at, key in enumerate(ROWS)}
     for part, (_, title) in PARTS.items():
         mine = [row for row in rows if row["part"] == part]

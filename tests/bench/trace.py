@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""trace: how fast lt-ctf and babeltrace2 decode the same trace, without output.
+"""trace: measures how fast lt-ctf and babeltrace2 decode the same trace, without output.
 
 usage: trace.py LT-CTF TRACE OLD DIRECTORY ROUNDS
 

@@ -7,7 +7,7 @@
 
 . "$(dirname "$0")/../host.sh"
 
-# expect URL, with the sources on stdin: FILE NAME on the first line
+# expect URL: the sources on standard input must yield this mirror; their first line is the name of their file
 expect() {
 	local got name
 	rm -rf "$work/apt"

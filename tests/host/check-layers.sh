@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # scripts/check-layers and scripts/trackers reject imports from higher layers, cycles of files, crates that depend on
-# higher ones, generated files that differ from the declaration of a tracker, and tables with a gap; they accept
-# everything else.
+# higher ones, generated files that differ from the declaration of a tracker, declarations that cannot be read or differ
+# from tests/abi.txt, and tables with a gap; they accept everything else.
 # timeout: 120
 
 . "$(dirname "$0")/../host.sh"
@@ -22,7 +22,7 @@ with() {
 
 # refuses SCRIPT TEXT: the script must fail and print TEXT.
 refuses() {
-	if "$work/copy/scripts/$1" "${@:3}" >"$work/said"; then echo "FAIL: $1 passes, where it is to say: $2"; exit 1; fi
+	if "$work/copy/scripts/$1" "${@:3}" >"$work/said" 2>&1; then echo "FAIL: $1 passes instead of printing: $2"; exit 1; fi
 	grep -q "$2" "$work/said" || { echo "FAIL: $1 does not say: $2"; cat "$work/said"; exit 1; }
 }
 
@@ -47,6 +47,19 @@ refuses check-layers 'user/lt-proc: depends on latency-tracker, which is not bel
 
 with rust/trackers/softirq.rs 's/^        on: u32 at/        on: u16 at/'
 refuses trackers 'include/trace/events/latency_tracker_declared.h does not match' --check
+# What Rust's macros accept is read, too, or refused.
+with rust/trackers/softirq.rs 's/^        on: u32 at/        on : u32 at/'
+refuses trackers 'rust/trackers/softirq.rs: this declaration cannot be read: on : u32 at 0:32' --check
+with rust/trackers/softirq.rs 's/"only softirqs that run on this CPU";/\n            "only softirqs that run on this CPU", fixed;/'
+refuses trackers '^+.*cpu  RO, 0-MAX|all; all by default' --check
+with rust/trackers/block.rs 's/requeues: U31 at 2:32/requeues: U31 at 2:33/'
+refuses trackers '^+.*requeues   u32; bits 33 to 63 of args\[2\]' --check
+with tests/abi.txt 's/ prio= policy= target=/ prio= policy= aim= target=/'
+refuses trackers 'tests/abi.txt: the line of wakeup has aim, which is in no comment of a field' --check
+with tests/abi.txt 's/^  from=issue issue|insert (at creation only)/  from=issue issue|insert/'
+refuses trackers 'tests/abi.txt: block has no:  from=issue issue|insert (at creation only)' --check
+with rust/trackers/offcpu.rs 's/^        over_max,/        too_long,/'
+refuses trackers 'tests/abi.txt: offcpu has no: readers too_long early crowded' --check
 with rust/record/kinds.rs 's/"u32" "%u" "(u16)";/"u16" "%u";/'
 refuses trackers 'include/trace/events/latency_tracker_declared.h does not match' --check
 with rust/trackers/softirq.rs 's/softirq_exit(vector: \[unsigned int\])/softirq_exit(vector: [int])/'

@@ -46,6 +46,11 @@ done
 "$LT_TOP/scripts/in-tree" dpkg-deb --info "$LT_BUILD/deb/latency-tracker_${version}_amd64.deb" postinst |
 	grep -q 'systemd-sysusers .*latency-tracker.conf' || fail "the installation makes no group"
 [ ! -e usr/share/latency-tracker ] || fail "a list of make install is packed"
+"$LT_TOP/scripts/in-tree" dpkg-deb --control "$LT_BUILD/deb/latency-tracker_${version}_amd64.deb" "$work/control"
+! grep -qs "deb-systemd-invoke .*'latency-tracker.service'" "$work"/control/{pre,post}inst ||
+	fail "an upgrade stops the instances"
+grep -q "deb-systemd-invoke try-restart 'latency-tracker-export.service'" "$work/control/postinst" ||
+	fail "an upgrade does not restart the exporter"
 
 # DKMS
 source=usr/src/latency-tracker-$version

@@ -63,7 +63,7 @@ for shell in bash-completion/completions/latency-tracker fish/vendor_completions
 	grep -q LATENCY_TRACKER_COMPLETE= "$root/usr/share/$shell" || fail "$shell does not ask the command"
 done
 head -n 1 "$root/usr/share/zsh/site-functions/_latency-tracker" | grep -qx '#compdef latency-tracker' || fail "zsh would not load it"
-find "$root" -type d ! -perm 755 | grep . && fail "directories that not all can enter"
+find "$root" -type d ! -perm 755 | grep . && fail "directories that not all users can enter"
 
 # After another install, uninstall removes everything except a foreign file in the same directory.
 at install PREFIX=/usr

@@ -5,7 +5,8 @@
 # tracer, cgroups and network): `make KDIR=` builds the module, names the trackers that are left out and the options that
 # they need, and sets up nothing. A wrong KDIR gives one line. The kernel boots with the module, vm/smoke passes, and the
 # remaining trackers report delays of known cause (tests/small.sh). A module with two trackers and an instance take at
-# most 1 MiB. The module compiles for a kernel that has tracepoints, but no tracer.
+# most 1 MiB. The module compiles for a kernel that has tracepoints, but no tracer. The kernel has the options of
+# packaging/kernel.cfg, the fragment for Yocto and Buildroot.
 # long: yes
 # timeout: 1200
 # worth: builds four modules, and boots three machines
@@ -17,6 +18,9 @@ assert_same() { [ "$1" = "$2" ] || fail "got '$1', expected '$2'"; }
 tree=$("$LT_TOP/scripts/kernel-tree" small)
 release=$(<"$tree/include/config/kernel.release")
 case $release in *-small) ;; *) fail "the kernel is called $release" ;; esac
+while read -r option; do
+	grep -qx "$option" "$tree/.config" || fail "packaging/kernel.cfg: this kernel has no $option"
+done < <(grep '^CONFIG_' "$LT_TOP/packaging/kernel.cfg")
 
 # ours COMMAND...: run the command where the compilers are, with nothing of this project in its environment.
 ours() {

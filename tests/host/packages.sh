@@ -3,12 +3,14 @@
 #
 # The packages of `make deb` on a clean Debian system, with its stock kernel. Without the kernel's
 # source, the installation succeeds, and one line names the missing package. Once that is installed,
-# DKMS builds the module, signs it, and removes its temporary files. A virtual machine that boots
-# from this system loads the module, and the installed command shows an alert. An upgrade removes
-# the old module. A purge leaves nothing behind.
+# DKMS builds the module, signs it, and removes its temporary files. An upgrade builds the new module
+# in place of the old one, keeps the administrator's files, and stops no service but the exporter,
+# which it restarts. A virtual machine that boots from this system loads the new module, starts the
+# instances of these files, and the installed command shows an alert. A change of version without the
+# kernel's source leaves no module. A purge leaves nothing behind but the administrator's files.
 # timeout: 7200
 # long: yes
-# worth: it builds the module as a user's machine does, with the kernel's metadata
+# worth: it builds the module twice as a user's machine does, with the kernel's metadata
 
 . "$(dirname "$0")/../host.sh"
 [ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user"
@@ -24,6 +26,7 @@ packages() {
 mkdir "$work/next"
 tar -C "$LT_TOP" --exclude=./build --exclude=./.git -cf - . | tar -C "$work/next" -xf -
 sed -i "s/^version = \"$version\"/version = \"$version+1\"/" "$work/next/user/Cargo.toml"
+sed -i "s/VERSION: &str = \"$version\"/VERSION: \&str = \"$version+1\"/" "$work/next/rust/latency_tracker.rs"
 packages "$LT_TOP" "$work/this"
 packages "$work/next" "$work/next/build"
 
@@ -41,6 +44,20 @@ apt() {
 	[ -z "$(there dpkg --audit)" ] || fail "half configured after apt-get $*: $(there dpkg --audit)"
 }
 status() { there dkms status latency-tracker; }
+# has_module VERSION: check that DKMS has built and signed the module of this version alone, and that modprobe finds it.
+has_module() {
+	status
+	[[ $(status) = "latency-tracker/$1, $release, x86_64: installed"* && $(status | wc -l) -eq 1 ]] ||
+		fail "not the module of version $1 alone: $(status)"
+	there modinfo -k "$release" latency_tracker | grep -E '^(filename|vermagic|signer)' | tee "$work/modinfo"
+	grep -q '^filename: *.*/updates/dkms/latency_tracker.ko' "$work/modinfo" || fail "modprobe would not find it"
+	grep -q '^signer: *DKMS' "$work/modinfo" || fail "it is not signed"
+}
+# kept: check that the administrator's files are unchanged.
+kept() {
+	[ "$(cat "$system"/etc/{latency-tracker/late.conf,default/latency-tracker-export})" = "$files" ] ||
+		fail "the administrator's files have changed"
+}
 # The temporary files of the build are gone: 1.8 GB of source, 200 MB of metadata.
 small() {
 	local size
@@ -69,13 +86,29 @@ small
 echo "== what that line says"
 read -ra words < <(sed -n "s/^latency-tracker: no module .* run: apt //p" "$work/said")
 apt "${words[@]}"
-status
-status | grep -q "^latency-tracker/$version, $release, x86_64: installed" || fail "the module was not built when its source came"
+has_module "$version"
 small
-there modinfo -k "$release" latency_tracker | grep -E '^(filename|vermagic|signer)' | tee "$work/modinfo"
-grep -q '^filename: *.*/updates/dkms/latency_tracker.ko' "$work/modinfo" || fail "modprobe would not find it"
-grep -q '^signer: *DKMS' "$work/modinfo" || fail "it is not signed"
 ls "$system/usr/share/man/man1/latency-tracker.1.gz" "$system/usr/bin/latency-tracker"
+
+echo "== upgrade"
+mkdir "$system/etc/latency-tracker"
+echo 'late wakeup threshold=1h' >"$system/etc/latency-tracker/late.conf"
+echo 'EXPORT_OPTIONS=--listen 127.0.0.1:9999' >"$system/etc/default/latency-tracker-export"
+files=$(cat "$system"/etc/{latency-tracker/late.conf,default/latency-tracker-export})
+# As on a machine that runs systemd: what the packages ask of it is in /run/asked.
+mkdir -p "$system/run/systemd/system"
+cat >"$system/usr/bin/deb-systemd-invoke" <<-'END'
+	#!/bin/sh
+	echo "$*" >>/run/asked
+END
+apt install --no-install-recommends "$work"/next/build/deb/*.deb
+rmdir "$system/run/systemd/system"
+[ "$(cat "$system/run/asked")" = "try-restart latency-tracker-export.service" ] ||
+	fail "an upgrade asks systemd to: $(cat "$system/run/asked")"
+has_module "$version+1"
+[ ! -e "$system/usr/src/latency-tracker-$version" ] || fail "the old source is left"
+kept
+small
 
 echo "== in a virtual machine"
 # shellcheck disable=SC2016 # the machine's shell expands it
@@ -84,24 +117,29 @@ echo "== in a virtual machine"
 	. /lt/tests/block.sh
 	PATH=/usr/sbin:/usr/bin:/sbin:/bin
 	modprobe latency_tracker
+	cat $LT/version
+	grep -q "^latency_tracker $1 " $LT/version || fail "not the module of version $1"
+	latency-tracker apply
+	assert_eq "$(awk "{ print \$1 }" $LT/control)" late "instances of /etc/latency-tracker"
 	watch_slow_disk
 	modprobe -r latency_tracker
-	! loaded' | tee "$work/said"
+	! loaded' sh "$version+1" | tee "$work/said"
 [ "$(grep -c '^slow_disk .* dd .* slow RS' "$work/said")" -ge 5 ] || fail "the command did not show the alerts"
 "$LT_TOP/scripts/kernel-log-check" "$work/vm"
 
-echo "== upgrade, without the source, which spares a second build"
+echo "== back to the earlier version, without the source"
 apt purge 'linux-source*'
-apt install --no-install-recommends "$work"/next/build/deb/*.deb
+apt install --no-install-recommends --allow-downgrades "$work"/this/deb/*.deb
 grep "^$why" "$work/said" || fail "apt does not show what is missing"
-[ "$(status)" = "latency-tracker/$version+1: added" ] || fail "not the new version alone: $(status)"
-! there modinfo -k "$release" latency_tracker 2>/dev/null || fail "the old module is left"
-[ ! -e "$system/usr/src/latency-tracker-$version" ] || fail "the old source is left"
+[ "$(status)" = "latency-tracker/$version: added" ] || fail "not the earlier version alone: $(status)"
+! there modinfo -k "$release" latency_tracker 2>/dev/null || fail "the module of the other version is left"
 small
 
 echo "== purge"
 mkdir -p "$system/var/lib/latency-tracker/captures/0001"
 apt purge latency-tracker latency-tracker-dkms latency-tracker-dev
+kept
+rm -r "$system/etc/latency-tracker" "$system/etc/default/latency-tracker-export"
 # except for the mount points of this checkout and the cache (in-tree)
 left=$(find "$system" -xdev \( -path "$system/var/log" -o -path "$system/var/cache/apt" -o -path "$system$LT_TOP" -o -path "$system$LT_CACHE" \) -prune \
 	-o -iname '*latency[-_]tracker*' -print)

@@ -15,8 +15,8 @@
 "$LT_TOP/scripts/build-module" stock
 mkdir -p "$work/vm" "$work/host"
 
-# vm_test NAME LIMIT COMMANDS [HEAD]: write a test with one processor, which boots in three quarters
-# of the CPU time of two.
+# vm_test NAME LIMIT COMMANDS [HEAD]: write a test for a machine with one processor, which boots in three
+# quarters of the CPU time of a machine with two.
 vm_test() { printf '# cpus: 1\n# timeout: %s\n%b. /lt/tests/lib.sh\n%s\n' "$2" "${4:-}" "$3" >"$work/vm/$1.sh"; }
 # host_test NAME COMMANDS [HEAD]: write a test on the host.
 host_test() { printf '%b%s\n' "${3:-}" "$2" >"$work/host/$1.sh"; }

@@ -66,6 +66,9 @@
  *   again    a handler takes a while, and queues a work item, which queues itself;
  *            the second run of the item wakes it: the handler is not involved
  *   again-job  as again, with a job of a kthread worker
+ *   next     a handler takes a while, and queues a work item, which queues itself
+ *            with another function, which wakes it
+ *   next-job   as next, with a job of a kthread worker
  *   after    an irq_work takes a while after a handler that it has called has
  *            returned, and wakes it: the handler is not involved
  *   requested  a handler queues an irq_work, and then takes a while: the irq_work
@@ -111,7 +114,7 @@
 
 static unsigned int us = 2000;
 module_param(us, uint, 0644);
-MODULE_PARM_DESC(us, "how long that takes, in microseconds");
+MODULE_PARM_DESC(us, "how long `a while` takes, in microseconds");
 
 static int number = -1;
 module_param(number, int, 0444);
@@ -139,15 +142,15 @@ MODULE_PARM_DESC(nmis, "how many NMIs came while interrupts were off (to be read
 
 static unsigned int nmi_priority;
 module_param(nmi_priority, uint, 0644);
-MODULE_PARM_DESC(nmi_priority, "nmis counts those alone that met a task of this real-time priority; 0: any task");
+MODULE_PARM_DESC(nmi_priority, "nmis counts only NMIs that met a task of this real-time priority; 0: any task");
 
 static bool workers = IS_ENABLED(CONFIG_VHOST_TASK);
 module_param(workers, bool, 0444);
-MODULE_PARM_DESC(workers, "whether there is the way of a worker (to be read)");
+MODULE_PARM_DESC(workers, "whether the word `worker` is available (to be read)");
 
 static bool polls = IS_ENABLED(CONFIG_IRQ_POLL);
 module_param(polls, bool, 0444);
-MODULE_PARM_DESC(polls, "whether there is the way inner (to be read)");
+MODULE_PARM_DESC(polls, "whether the word `inner` is available (to be read)");
 
 #define LT_WIDTH 8
 
@@ -161,6 +164,8 @@ static bool lt_queues, lt_is_busy, lt_cancels, lt_calls, lt_is_after;
 static bool lt_has_job_queue, lt_has_jobs, lt_cancels_job, lt_requests;
 /* Whether the next run of a work item queues the item again. */
 static bool lt_requeues;
+/* Whether a run of a work item queues the item with another function. */
+static bool lt_goes_on;
 /* Whether the thread of the interrupt holds the lock, and whether it does so now. */
 static bool lt_holds, lt_is_held;
 static bool lt_is_noise;
@@ -324,8 +329,18 @@ static void lt_on_first_item(struct work_struct *work)
 
 static DECLARE_WORK(lt_first_item, lt_on_first_item);
 
+static void lt_on_next_item(struct work_struct *work)
+{
+	complete(&lt_done);
+}
+
 static void lt_on_item(struct work_struct *work)
 {
+	if (lt_goes_on) {
+		work->func = lt_on_next_item;
+		queue_work(lt_queue, work);
+		return;
+	}
 	if (lt_requeues) {
 		lt_requeues = false;
 		queue_work(lt_queue, work);
@@ -354,8 +369,18 @@ static void lt_on_busy_job(struct kthread_work *work)
 
 static DEFINE_KTHREAD_WORK(lt_busy_job, lt_on_busy_job);
 
+static void lt_on_next_job(struct kthread_work *work)
+{
+	complete(&lt_done);
+}
+
 static void lt_on_job(struct kthread_work *work)
 {
+	if (lt_goes_on) {
+		work->func = lt_on_next_job;
+		kthread_queue_work(lt_jobs, work);
+		return;
+	}
 	if (lt_requeues) {
 		lt_requeues = false;
 		kthread_queue_work(lt_jobs, work);
@@ -852,15 +877,19 @@ static int run(const char *word, const struct kernel_param *param)
 	lt_calls_again = sysfs_streq(word, "busy");
 	lt_cancels = sysfs_streq(word, "cancel");
 	lt_is_busy = lt_cancels || sysfs_streq(word, "queue");
-	lt_queues = lt_is_busy || sysfs_streq(word, "work") || sysfs_streq(word, "again");
+	lt_queues = lt_is_busy || sysfs_streq(word, "work") || sysfs_streq(word, "again") ||
+		    sysfs_streq(word, "next");
 	lt_calls = sysfs_streq(word, "call");
 	lt_is_after = sysfs_streq(word, "after");
 	lt_requests = sysfs_streq(word, "requested");
 	lt_has_jobs = sysfs_streq(word, "jobs");
 	lt_cancels_job = sysfs_streq(word, "cancel-job");
 	lt_has_job_queue = lt_has_jobs || lt_cancels_job || sysfs_streq(word, "job") ||
-			   sysfs_streq(word, "again-job");
+			   sysfs_streq(word, "again-job") || sysfs_streq(word, "next-job");
 	lt_requeues = sysfs_streq(word, "again") || sysfs_streq(word, "again-job");
+	lt_goes_on = sysfs_streq(word, "next") || sysfs_streq(word, "next-job");
+	lt_item.func = lt_on_item;
+	lt_job.func = lt_on_job;
 	lt_is_kept = false;
 	lt_keeps = sysfs_streq(word, "late-irq") ? LT_IRQ :
 		   sysfs_streq(word, "late-softirq") ? LT_SOFTIRQ :

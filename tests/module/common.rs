@@ -79,7 +79,8 @@ pub(crate) fn total(engine: &Engine, counter: Counter) -> u64 {
     engine.stats().total(counter)
 }
 
-/// Checks the sums of stats.rs.
+/// Checks the sums of stats.rs. `before_start_ended` is not in them: no event of these tests began
+/// before its engine.
 pub(crate) fn sums_hold(engine: &Engine) -> bool {
     let of = |counter| total(engine, counter);
     let begins = of(Counter::Started)

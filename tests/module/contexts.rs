@@ -42,7 +42,7 @@ module! {
     params: {
         nmis: u64 {
             default: 1_000,
-            description: "NMIs of each CPU and test that shall interrupt the engine",
+            description: "NMIs of each CPU and test that must interrupt the engine",
         },
     },
 }

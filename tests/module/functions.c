@@ -2,14 +2,14 @@
 /*
  * lt_functions: functions of known durations, which trackers follow by name.
  *
- * A task that writes "WHAT N MS" to /proc/lt_functions calls one of them, in
- * its own context, until the write returns:
+ * A task that writes "WHAT N MS" to /proc/lt_functions makes one of these
+ * calls, itself unless noted, before the write returns:
  *
  *   delay N MS    lt_fn_delay() N times: busy for MS each
  *   sleep N MS    lt_fn_sleep() N times: asleep for MS each
  *   recurse N MS  lt_fn_recurse(), N levels deep: each takes MS more than its callee
  *   tick N MS     lt_fn_tick() N times, in hard interrupts: busy for MS each
- *   exit N MS     N threads that never return from lt_fn_exit()
+ *   exit N MS     N threads call lt_fn_exit(), which never returns
  *
  * or registers foreign probes, which stay until this module is unloaded:
  *

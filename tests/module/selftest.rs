@@ -13,7 +13,7 @@
 
 use common::Test;
 use kernel::prelude::*;
-use selftest::{ends, guards, hotplug, pool, timeouts};
+use selftest::{ends, guards, hotplug, litmus, pool, timeouts};
 
 mod common;
 #[path = "../../rust/engine.rs"]
@@ -22,6 +22,7 @@ mod selftest {
     pub(crate) mod ends;
     pub(crate) mod guards;
     pub(crate) mod hotplug;
+    pub(crate) mod litmus;
     pub(crate) mod pool;
     pub(crate) mod timeouts;
 }
@@ -41,7 +42,7 @@ module! {
     },
 }
 
-const TESTS: [Test; 15] = [
+const TESTS: [Test; 16] = [
     (
         "a_pool_of_one_serves_a_million_pairs",
         pool::a_pool_of_one_serves_a_million_pairs,
@@ -50,6 +51,7 @@ const TESTS: [Test; 15] = [
         "a_guard_ends_by_a_call_only_to_schedule",
         guards::a_guard_ends_by_a_call_only_to_schedule,
     ),
+    ("the_orderings_hold", litmus::the_orderings_hold),
     ("no_grace_period_is_needed", pool::no_grace_period_is_needed),
     ("full_means_full", pool::full_means_full),
     ("two_cpus_count_exactly", pool::two_cpus_count_exactly),

@@ -49,11 +49,12 @@ module! {
         },
         bpf_start: u64 {
             default: 0,
-            description: "BPF program that begins, a file descriptor, instead of the structures",
+            description: "File descriptor of the BPF program that begins an event: measured \
+                          instead of the structures",
         },
         bpf_end: u64 {
             default: 0,
-            description: "BPF program that ends, a file descriptor",
+            description: "File descriptor of the BPF program that ends an event",
         },
         bpf_empty: u64 {
             default: 0,

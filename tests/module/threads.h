@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Kernel threads for the tests: one function on several CPUs at once, or by a crowd. */
+/* Kernel threads for the tests: one function on several CPUs at once, or in a crowd of threads. */
 #ifndef _LT_SELFTEST_THREADS_H
 #define _LT_SELFTEST_THREADS_H
 
@@ -28,7 +28,7 @@ unsigned long lt_guards_ended_by_call(void);
 /* Called by the engine's guards; counts the calls. */
 void lt_preempt_enable(void);
 
-/* Acts as if a wakeup required a reschedule of this CPU. With preemption off. */
+/* Acts as if a wakeup required a reschedule of this CPU. Preemption must be off. */
 void lt_want_to_schedule(void);
 bool lt_wants_to_schedule(void);
 

@@ -4,7 +4,8 @@
 # A server that takes 20 ms to send its first byte is reported once per connection: task, file, ports, number of bytes,
 # and the delay that the server itself measures, over IPv4, IPv6 and a Unix socket. Later data is not reported, and a
 # connection closed without sending anything is gone. Filters by port and process work. A server that was waiting in
-# accept(2) when an instance was removed gets its connection, even if other probes are registered meanwhile.
+# accept(2) when an instance was removed gets its connection, even if other probes are registered meanwhile. A call of
+# accept(2) that fprobe misses is counted.
 #
 # The machine's clock counts instructions.
 # kernels: stock rt
@@ -111,4 +112,16 @@ control 'b accept threshold=3600s'
 net call 127.0.0.1 5000
 wait $server
 assert_eq "$(stat b started)" 1 "connections of one that waited"
+
+# The probes of one function's returns share 32 words of the task's shadow stack. A func instance takes two, and an accept
+# instance one: 16 func instances and one accept instance do not fit, and all miss the call.
+control -b
+for i in $(seq 16); do control "f$i func function=__sys_accept4 threshold=3600s events=1"; done
+control 'm accept threshold=3600s'
+net serve 127.0.0.1 1 0 >/tmp/said
+assert_eq "$(stat m started) $(stat m missed) $(stat f1 attempts) $(stat f1 missed)" "0 1 0 1" \
+	"a call without room: started, missed, of func: attempts, missed"
+control -f1
+net serve 127.0.0.1 1 0 >/tmp/said
+assert_eq "$(stat m started) $(stat m missed)" "1 1" "a call with room: started, missed"
 unload_module

@@ -8,7 +8,7 @@
 # line is invalid. If the cgroup of an unchanged instance was replaced, its path is looked up again; `list`, `top` and
 # `check` name such an instance. Foreign instances are left alone. After the module is reloaded, everything is
 # restored. --stop removes exactly the instances that were started from the files. `check --config`
-# reports the same errors, and starts nothing.
+# reports the same errors, and starts nothing. All lines are applied even if the reader of the output has ended.
 # kernels: stock
 # cpus: 2
 
@@ -104,6 +104,16 @@ applies 0 $CONF
 said "changed slow"
 silent restarted
 assert_eq "$(read_back slow threshold)" 30000000 threshold
+# A default that depends on another parameter: the instance has it already, and keeps running.
+echo 'stacks offcpu threshold=1h by=stack stack=32' >$CONF/s.conf
+applies 0 $CONF
+echo 'stacks offcpu threshold=1h by=stack' >$CONF/s.conf
+applies 0 $CONF
+said "changed stacks"
+silent restarted
+assert_eq "$(read_back stacks stack)" 32 "the default of stack with by=stack"
+rm $CONF/s.conf
+applies 0 $CONF
 
 # The cgroup of an unchanged line is removed and created again, as for a unit that restarts.
 GROUP=/sys/fs/cgroup/lt-apply
@@ -208,6 +218,11 @@ said "removed slow"
 assert_eq "$(names)" "foreign" "the instances after --stop"
 applies 0 $CONF
 said "started slow"
+
+# Every line is applied, even if the reader of the output has ended.
+printf 'one wakeup threshold=1h\ntwo wakeup threshold=1h\n' >$CONF/z.conf
+{ sleep 0.5; $COMMAND apply $CONF; } | :
+assert_eq "$(names)" "foreign one slow two" "the instances after a broken pipe"
 
 # Files that are unreadable or missing.
 applies 1 /tmp/nonexistent

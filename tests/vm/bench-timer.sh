@@ -43,26 +43,14 @@ helper report /tmp/json late=20 || fail "see above"
 rmmod lt_causes
 
 # A task with a higher priority has the CPU, so that the cycle cannot start. Its thread ends nevertheless.
-/usr/bin/chrt -f 20 /usr/bin/taskset 2 sh -c 'while :; do :; done' & hog=$!
-wait_until 10 sh -c "/usr/bin/taskset -p $hog | grep -q ': 2$'"
-latency-tracker bench timer -c 1 --priority 10 -d 1h -t 1h >/tmp/out 2>/tmp/said & pid=$!
-# waits: whether a thread of the command, beside the watching one, has moved to CPU 1.
-waits() {
-	for _task in /proc/$pid/task/*; do
-		[ "$_task" != /proc/$pid/task/$pid ] || continue
-		! grep -q '^Cpus_allowed_list:.1$' "$_task/status" || return 0
-	done
-	return 1
-}
-wait_until 10 waits
+hogged latency-tracker bench timer -c 1 --priority 10 -d 1h -t 1h
 kill -INT $pid
 # has_ended: whether no thread is left but the watching one, or the shell has already reaped the command.
 has_ended() { [ ! -e "/proc/$pid" ] || [ "$(ls "/proc/$pid/task")" = "$pid" ]; }
 wait_until 10 has_ended
-# To remove its instance, the command waits for a grace period of RCU. On PREEMPT_RT, the task holds that off, too: the
-# thread rcuc/1 has a lower priority.
-kill $hog
-wait $hog || :
+# To remove its instance, the command waits for a grace period of RCU. On PREEMPT_RT, the hog prevents its end, too:
+# the thread rcuc/1 has a lower priority than the hog.
+end_hog
 ended $pid 0
 assert "no instance" no_instance
 

@@ -40,7 +40,9 @@ writes queued 1 1 &
 wait %3 %4 %5 %6 %7 || :
 wait_until 20 quiet insert
 wait_until 5 quiet issue
-sleep 0.5
+for name in insert issue; do
+	wait_until 5 sh -c "[ \$(wc -l </tmp/$name) -eq 3 ]"
+done
 cat /tmp/insert /tmp/issue $LT/insert/stats
 sums_hold insert
 sums_hold issue

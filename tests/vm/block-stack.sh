@@ -89,7 +89,7 @@ succeeded() {
 	wait_until 5 grep -q " reason=timeout .* pid=$gone " /tmp/left
 	grep -q nanosleep /proc/$gone/stack || fail "the other task does not sleep"
 	cat /tmp/left
-	[ "$(stat left pending)" -ge 1 ] || fail "the request of the first is not pending any more"
+	[ "$(stat left pending)" -ge 1 ] || fail "the request of the first task is no longer pending"
 	assert_eq "$(grep -c ' stack=' /tmp/left)" 0 "stacks of another task"
 	kill $gone
 	exec 9<&-

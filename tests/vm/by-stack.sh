@@ -168,6 +168,13 @@ done
 # shellcheck disable=SC2086 # words
 latency-tracker stacks offcpu by=stack $of_victim --json -o /tmp/out -- python3 /tmp/three.py
 holds /tmp/out 'r["exact"] and r["status"] == 0 and r["count"] == r["ended"]["count"] >= 12 and count("pipe_read") >= 3'
+# by=stack in a recipe
+mkdir /tmp/recipes
+printf '%s\n' 'question: Q?' "run: offcpu by=stack $of_victim threshold=10s" 'normal: N.' 'next: X.' >/tmp/recipes/waits.recipe
+LATENCY_TRACKER_RECIPES=/tmp/recipes latency-tracker stacks waits --json -o /tmp/out -- python3 /tmp/three.py
+holds /tmp/out 'r["exact"] and r["status"] == 0 and r["count"] == r["ended"]["count"] >= 12 and count("pipe_read") >= 3'
+! LATENCY_TRACKER_RECIPES=/tmp/recipes latency-tracker stacks waits --by waker 2>/tmp/err || fail "stacks waits --by waker"
+says /tmp/err 'by=stack counts by the stack of the task, and records no waker'
 # shellcheck disable=SC2086 # words
 latency-tracker run offcpu --by stack $of_victim --json -o /tmp/out -- python3 /tmp/three.py
 holds /tmp/out 'r["labels"]["by"] == "stack" and sum(one["count"] for one in r["labels"]["labels"]) == r["count"] >= 12'

@@ -59,8 +59,8 @@ done
 assert "a member of the group still reads" member /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
 refused "a member of the group writes" member sh -c "echo 1 >$LT/one/threshold"
 
-# Only readers with CAP_PERFMON see user-space addresses, and numbers that may be part of a kernel address. The others
-# get hashed values, as %p prints them.
+# Only readers with CAP_PERFMON or CAP_SYS_ADMIN see user-space addresses, and numbers that may be part of a kernel
+# address. Other readers get hashed values, as %p prints them.
 control 's syscall comm=dd calls=write threshold=0'
 control 'f func function=vfs_write comm=dd threshold=0'
 control 'p pair begin=function:vfs_write end=return:vfs_write begin_show=arg0:32,arg1:16 end_show=ret comm=dd threshold=0'
@@ -107,8 +107,11 @@ exec 3<$LT/one/alerts
 echo integrity >$lockdown
 assert "root reads while only integrity is asked for" dd if=$LT/control of=/dev/null status=none
 echo confidentiality >$lockdown
-for file in control trackers version one/stats one/pending; do
+for file in control trackers version one/stats one/threshold one/pending; do
 	refused "root reads $file of a kernel that is locked down" dd if=$LT/$file of=/dev/null
+done
+for file in alerts wakeup one/alerts; do
+	refused "root opens $file of a kernel that is locked down" /usr/bin/dd iflag=nonblock count=0 status=none if=$LT/$file
 done
 refused "root writes control" control 'late block'
 refused "root turns interrupts off" sh -c "echo '1000 1' >$LT/hwnoise"

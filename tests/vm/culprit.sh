@@ -58,7 +58,7 @@ truth judge /tmp/known /tmp/alerts $capture whole >/tmp/whole 2>/tmp/speed || fa
 cat /tmp/whole /tmp/speed
 grep -q ' events in .* a second$' /tmp/speed || fail "explain -v does not say how fast it was"
 awk '{ n[$1]++ } END { exit n["right"] == 0 || 5 * n["unknown"] > NR }' /tmp/whole || fail "too much of the whole trace is unknown"
-truth judge /tmp/known /tmp/alerts $capture lost-1 requests >/tmp/parts || fail "of a part: $(grep -E 'NOT (KNOWN|WRONG ANY MORE)$' /tmp/parts)"
+truth judge /tmp/known /tmp/alerts $capture lost-1 requests >/tmp/parts || fail "of a part: $(grep -E '(NOT KNOWN|NO LONGER WRONG)$' /tmp/parts)"
 cat /tmp/whole /tmp/parts | truth table "$(uname -r)"
 umount /tmp/ext
 rmmod lt_works

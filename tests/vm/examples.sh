@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The examples of the guide work when pasted in order. Examples that need the network, files from
-# another machine, or a build (make, apt) are left out. `record`, and `analyze` and `explain` for
-# its captures, have their own tests (record.sh, demo.sh, path.sh, explain.sh).
+# The examples of three pages of the guide work when pasted in order. Examples that need the
+# network, files from another machine, or a build (make, apt) are left out. `record`, and `analyze`
+# and `explain` for its captures, have their own tests (record.sh, demo.sh, path.sh, explain.sh).
 # kernels: stock
 # cpus: 2
 # root: full

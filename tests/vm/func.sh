@@ -185,7 +185,7 @@ done
 kill $first
 wait $first 2>/dev/null || :
 for i in $(seq 4); do
-	assert_eq "$(stat r$i attempts)" 0 "returns of lt_fn_sleep, told to what follows those of lt_fn_delay"
+	assert_eq "$(stat r$i attempts)" 0 "returns of lt_fn_sleep, counted as returns of lt_fn_delay"
 	control "-r$i"
 done
 entries

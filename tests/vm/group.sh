@@ -21,7 +21,7 @@ unload_module
 
 load_module gid=77
 control 'one block'
-assert_eq "$(perms $LT)" "dr-xr-x--- 0 77" "the folder"
+assert_eq "$(perms $LT)" "dr-xr-x--- 0 77" "the directory"
 assert_eq "$(perms $LT/control)" "-rw-r----- 0 77" control
 assert_eq "$(perms $LT/one/stats)" "-r--r----- 0 77" stats
 assert_eq "$(perms $LT/one/wakeup)" "-r--r----- 0 77" wakeup

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A task that waits for a mutex held for a second is reported once, with the kind of the lock, the
+# A task that waits for a mutex held for 1.2 s is reported once, with the kind of the lock, the
 # delay and where it waits. A timeout finds it asleep. Under load, each wait for a lock that ftrace
 # shows is an event of a known kind. The tracker works with any kernel lock held: with an alert for
 # each wait, and each alert traced, the machine keeps running.

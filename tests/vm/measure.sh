@@ -130,19 +130,18 @@ done
 assert_eq "$(grep '^unmeasured' $M)" 'unmeasured 0' "probes that are not measured, of all trackers"
 
 # NMIs hit some of the runs.
-if insmod /lt/lt_causes.ko us=0 2>/dev/null; then
-	control 'read func enabled=1'
-	(while :; do dd if=/dev/zero of=/dev/null bs=512 count=5000 2>/dev/null; done) &
-	busy=$!
-	# An NMI is sent to another CPU, and not before the previous one has arrived.
-	(while :; do echo nmi >/sys/module/lt_causes/parameters/run || :; done 2>/dev/null) &
-	nmis=$!
-	wait_until 120 is_discarded func
-	kill $busy $nmis
-	wait $busy $nmis 2>/dev/null || true
-	echo 0 >$LT/read/enabled
-	assert_eq "$(runs func vfs_read transition)" "$(stat read started)" "runs in which a call began, with NMIs"
-	rmmod lt_causes
-fi
+insmod /lt/lt_causes.ko us=0
+control 'read func enabled=1'
+(while :; do dd if=/dev/zero of=/dev/null bs=512 count=5000 2>/dev/null; done) &
+busy=$!
+# An NMI is sent to another CPU, and not before the previous one has arrived.
+(while :; do echo nmi >/sys/module/lt_causes/parameters/run || :; done 2>/dev/null) &
+nmis=$!
+wait_until 120 is_discarded func
+kill $busy $nmis
+wait $busy $nmis 2>/dev/null || true
+echo 0 >$LT/read/enabled
+assert_eq "$(runs func vfs_read transition)" "$(stat read started)" "runs in which a call began, with NMIs"
+rmmod lt_causes
 unload_module
 [ ! -e $LT ] || fail "something is left"

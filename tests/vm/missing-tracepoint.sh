@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# On a kernel that lacks one of its tracepoints, a tracker is marked as unavailable in `trackers`
-# and refused with ENOSYS, and the log names the tracepoint. The other trackers work, and a parameter
-# that needs a missing tracepoint is refused. The kernel is unchanged: a copy of the module has other
+# On a kernel that lacks one of its tracepoints, a tracker is marked as unavailable in `trackers`,
+# which names the tracepoint, and refused with ENOSYS. The other trackers work, and a parameter that
+# needs a missing tracepoint is refused. The kernel is unchanged: a copy of the module has other
 # names for the tracepoints.
 # kernels: stock
 # long: rt

@@ -4,7 +4,8 @@
 # Packets that wait 30 ms for their reader are reported once each, with device, protocol, length and
 # reader: TCP and UDP, IPv4 and IPv6, over loopback and between two network namespaces. A packet
 # dropped unread when its socket is closed is reported with the reason. Filters by device and
-# protocol work. Merged packets are not reported.
+# protocol work. Merged packets are not reported. No event of a packet that GRO merges behind a
+# tunnel stays live, to be ended by a later packet.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -85,14 +86,46 @@ over_veth() {
 	near "$(field delay </tmp/alerts)"
 	inode=$(ip netns exec inner readlink /proc/self/ns/net)
 	assert_eq "net:[$(field netns </tmp/alerts)]" "$inode" "the namespace"
+	exec 3<&-
 }
-if veth; then over_veth; fi
+
+# pour PORT: send 100 kB through the tunnel to a reader that does not wait.
+pour() {
+	ip netns exec inner python3 /lt/tests/net.py drain 10.9.1.2 "$1" >/tmp/drains."$1" &
+	wait_until 10 test -s /tmp/drains."$1"
+	net pour 10.9.1.2 "$1" 100000
+	wait $!
+}
+# GRO merges packets that veth1 has received, and nothing reports that it frees them. No event of theirs may stay live,
+# or end a second later with another packet at the same address.
+over_tunnel() {
+	tunnel_between_namespaces
+	pour 5001
+	control 't net threshold=500ms'
+	control 'm net threshold=0 dev=tunnel1'
+	exec 3<$LT/m/alerts
+	pour 5002
+	sleep 1
+	pour 5003
+	wait_until 10 quiet t
+	cat $LT/t/stats
+	assert_eq "$(stat t alerts)" 0 "late packets"
+	[ "$(stat t gro)" -gt 0 ] || fail "no packet was passed to GRO"
+	alerts_of m /tmp/alerts
+	longest=$(field len </tmp/alerts | sort -n | tail -n 1)
+	[ "$longest" -gt 1500 ] || fail "GRO has merged none: the longest has $longest bytes"
+	rmmod ip_gre
+}
+if veth; then
+	over_veth
+	over_tunnel
+fi
 
 # Invalid parameters are refused, and the log has the reason.
 for bad in dev=sixteen_letters_ protocol=tcp transport=ip; do
 	refused_line "bad net $bad" "\"${bad#*=}\""
 done
-for i in w lo udp v; do
+for i in w lo udp v t m; do
 	[ -e $LT/$i ] || continue
 	control "$i net enabled=0"
 	sums_hold $i

@@ -10,6 +10,7 @@
 # long-part: five times as many operations
 # cpus: 2
 # timeout: 300
+# worth: every tracker must be on and every operation late, or a function of a probe is not found
 
 . /lt/tests/lib.sh
 

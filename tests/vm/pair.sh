@@ -203,7 +203,7 @@ control -m
 rmmod lt_points
 
 # The alerts of this instance cause no further alerts, neither about waking the reader nor about
-# what the reader does.
+# what the reader does: a loop of alerts would hang the machine.
 control 'p pair begin=tracepoint:irq_work_entry end=tracepoint:irq_work_exit begin_key=cpu threshold=0 wakeup_interval=0' 2>/dev/null ||
 	control 'p pair begin=tracepoint:sched_waking end=tracepoint:sched_switch begin_key=arg0 end_key=arg2 threshold=0 wakeup_interval=0'
 follow $LT/p/alerts /dev/null

@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 #
 # Each reclaim for a cgroup at its limit, each direct reclaim and each compaction of a zone is an
-# event: there are as many as ftrace shows, and no more than the kernel itself counts. An alert has
-# the kind, the order, the number of pages, and the stack of the allocation. Filtered kinds are not
-# tracked.
+# event: there are as many as ftrace shows, and no more direct reclaims than the kernel itself
+# counts. An alert has the kind, the order, the number of pages, and the stack of the allocation.
+# Filtered kinds are not tracked.
 # kernels: stock
 # long: rt
 # cpus: 2

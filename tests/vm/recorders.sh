@@ -4,9 +4,11 @@
 # Several recorders at the same time, and other users of LTTng. If two recorders share a directory, each alert is in a
 # capture with its trace, and no number is given twice. If two record the same instance, each has all alerts. A recorder
 # that ends removes only its own instance and session, not an instance that replaced its own; the last one stops the
-# session daemon. If another program destroys or stops a session, the recorder reports it within a minute or at the next
-# alert, keeps that alert, and records again. A recorder whose module is unloaded reports this, ends, and leaves nothing
-# behind.
+# session daemon. A recorder of an instance that is kept continues with the one that replaces it, and waits for that
+# one while an `apply` is running; it fails if that one has another tracker. A cgroup that is created again is
+# followed, even if limiting the instance to it fails at first. If another program destroys or stops a session, the
+# recorder reports it within a minute or at the next alert, keeps that alert, and records again. A recorder whose
+# module is unloaded reports this, ends, and leaves nothing behind.
 # long: stock
 # cpus: 2
 # root: full
@@ -83,6 +85,73 @@ cat /tmp/same.log
 assert_eq "$status" 0 "the exit status of a recorder without alerts"
 grep '^same block .* threshold=3600000000000 ' $LT/control || fail "the recorder removed the instance that replaced its own"
 control -same
+
+echo "== an instance that is kept, and replaced"
+control 'next block threshold=50ms dev=slow'
+start next -o /tmp/next next
+next=$!
+# The alert comes before the recorder has noticed.
+kill -STOP $next
+control -next
+control 'next block threshold=50ms dev=slow ring=64'
+reads slow 1 1
+kill -CONT $next
+in_a_while captured /tmp/next 0001
+grep '^latency-tracker: instance next was replaced: the run continues with the new one' /tmp/next.log ||
+	fail "the replacement is not reported"
+traced /tmp/next/0001/trace 8
+! grep 'waiting for `apply`' /tmp/next.log /tmp/three.log || fail "waited without an apply"
+# As `apply` does, between removal and creation.
+mkfifo /tmp/applied
+python3 -c 'import fcntl
+lock = open("/run/latency-tracker/lock", "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+open("/tmp/locked", "w").close()
+open("/tmp/applied").read()' & apply=$!
+in_a_while test -e /tmp/locked
+control -next
+in_a_while grep '^latency-tracker: instance next was removed: waiting for `apply`, which may replace it' /tmp/next.log
+control 'next block threshold=50ms dev=slow'
+echo >/tmp/applied
+wait $apply
+reads slow 1 2
+in_a_while captured /tmp/next 0002
+traced /tmp/next/0002/trace 16
+kill -STOP $next
+control -next
+control 'next wakeup threshold=3600s'
+kill -CONT $next
+wait $next && status=0 || status=$?
+cat /tmp/next.log
+assert_eq "$status" 1 "the exit status of a recorder whose instance got another tracker"
+grep '^latency-tracker: instance next was replaced by one of the tracker wakeup,' /tmp/next.log || fail "the tracker is not named"
+grep '^next wakeup ' $LT/control || fail "the recorder removed an instance that it did not create"
+control -next
+
+echo "== a cgroup that is created again"
+GROUP=/sys/fs/cgroup/lt-recorders
+mkdir $GROUP
+control 'held syscall threshold=3600s cgroup=/lt-recorders'
+first=$(cat $LT/held/cgroup)
+refused "the instance with another cgroup" latency-tracker record -d 1 held syscall cgroup=/
+start held -o /tmp/held held syscall threshold=3600s cgroup=/lt-recorders
+held=$!
+# Until it is unmounted, each write fails.
+mount --bind /dev/full $LT/held/cgroup
+rmdir $GROUP
+mkdir $GROUP
+second=$(ls -di $GROUP | { read -r inode _; echo "$inode"; })
+in_a_while grep '^latency-tracker: the cgroup of held was created again, but .*: No space left on device' /tmp/held.log
+# It is busy during a write.
+in_a_while umount $LT/held/cgroup
+in_a_while grep '^latency-tracker: the cgroup of held was created again: ' /tmp/held.log
+assert_eq "$(cat $LT/held/cgroup)" "$second" "the cgroup of the instance, which was $first"
+assert_eq "$(grep -c 'still limited' /tmp/held.log)" 1 "reports of a failure"
+kill -INT $held
+wait $held && status=0 || status=$?
+assert_eq "$status" 0 "the exit status of a recorder without alerts"
+control -held
+rmdir $GROUP
 
 echo "== a session that is destroyed"
 start gone -o /tmp/gone gone block threshold=50ms dev=slow

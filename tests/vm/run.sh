@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker run` counts exactly the operations of a command and its descendants, from execve on, and of no other
-# process. It shows the longest operation, the counters of losses, and unfinished operations, and passes on the
-# command's exit status. However it ends, even by a signal or with an error, it leaves no instance, note or module
-# behind.
+# `latency-tracker run` counts exactly the operations of a command and its descendants, from the wakeup that starts its
+# process on, and of no other process. It shows the longest operation, the counters of losses, and unfinished operations,
+# and passes on the command's exit status. Unless SIGKILL ends it, it leaves no instance, note or module behind, even
+# after another signal or an error.
 # kernels: stock
 # long: rt
 # cpus: 2
 # root: full
 # icount: 1
 # timeout: 300
-# worth: each run loads and unloads the module, and all of its ends are tried
+# worth: each run loads and unloads the module, and every way to end a run is tried
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -92,9 +92,9 @@ wait $other || :
 result 0 'r["count"] > 0 and "before_start_ended" not in r["missing"]
 	and all(one["label"]["state"] != "T" for one in r["labels"]["labels"])' \
 	offcpu --by state threshold=1h -- sh -c 'sleep 0.1'
-# execve is the first thing that counts, and there is one.
+# The execve of the command itself counts, once.
 result 0 'r["count"] == 1' syscall calls=execve -- /bin/true
-# A disk cannot be restricted to a command: the filter is the disk.
+# The tracker block cannot be restricted to a command: it filters by disk.
 null_disk slow 20000000
 run 0 block dev=slow threshold=5ms -- dd if=/dev/slow of=/dev/null bs=4k count=5 iflag=direct
 says 'block cannot tell the command from other processes'

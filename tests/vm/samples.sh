@@ -16,8 +16,8 @@ P=/sys/module/lt_sample_c/parameters
 insmod /lt/lt_sample_c.ko || fail "the sample in C does not load"
 echo 1 >$P/work
 assert_eq "$(sed -n 's/^started //p' $LT/sample_c/stats)" 1 "calls that were seen"
-# On a machine so slow that the short call is late, too, the counters must agree. The longer call
-# must not time out.
+# On a slow machine the short call may be late, too, so only increments are checked. A round in which the call of 30 ms
+# times out does not count.
 for _ in 1 2 3 4 5; do
 	short=$(cat $P/threshold) timeout=$(cat $P/timeout)
 	echo 30 >$P/work

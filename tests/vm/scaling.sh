@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # How the cost of analyses grows with the trace (make bench B='analyze --only scaling'), on traces
-# of a tenth of a second: they are recorded without a loss, and each command is measured, with and
+# of 0.04 to 0.16 s: they are recorded without a loss, and each command is measured, with and
 # without a limit on memory. The lines through known figures have their slopes, and a curve is not
 # taken for a line. If a run is missing, or the page has no place for the section, nothing is
 # written.

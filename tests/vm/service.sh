@@ -8,9 +8,11 @@
 # an instance of a file is renewed if the start of the unit reloads latency-tracker, and by its
 # recorder.
 # The recorder of an instance reports that it is ready, makes a capture, and writes the alert with
-# its fields, but no explanation, to the journal. If it hangs, the watchdog kills and restarts it,
-# and no session is left behind. It is also restarted if its session daemon was killed, and with the
-# unit of the instances.
+# its fields, but no explanation, to the journal. After a suspend, its traces have the present time of
+# day. If it hangs, the watchdog kills and restarts it, and no session is left behind; a suspend, or a
+# time of day that is set, is no hang. It makes captures again after its session daemon was killed. It
+# is restarted with the unit of the instances. It continues if a reload replaces its instance, and is
+# restarted if that gets another tracker.
 # Only members of the group latency-tracker can read the alerts. `systemctl stop` leaves nothing
 # behind, also while a recorder destroys its session. The exporter, which has no privileges, shows
 # the kernel's numbers, and names the capture of a bucket, from an index that only the group can
@@ -21,7 +23,7 @@
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # timeout: 1200
-# worth: the long part starts a recorder nine times
+# worth: the long part starts a recorder ten times
 # long-part: the recorder
 
 . /lt/tests/lib.sh
@@ -100,7 +102,7 @@ systemctl reload latency-tracker
 assert_eq "$(names)" "late slow" "the instances after reload"
 echo 'oops' >$CONF/wrong.conf
 refused "a wrong line" systemctl reload latency-tracker
-wait_until 60 said latency-tracker "$CONF/wrong.conf:1:"
+in_a_while said latency-tracker "$CONF/wrong.conf:1:"
 assert_eq "$(names)" "late slow" "the instances after a wrong line"
 systemctl stop latency-tracker
 refused "a wrong line at the start" systemctl start latency-tracker
@@ -150,15 +152,19 @@ cat >/run/stall.py <<-'END'
 	    time.sleep(0.6 if os.path.exists("/run/stalls") else 0.05)
 END
 printf '[Service]\nExecStart=/usr/bin/python3 /run/stall.py\n' >/etc/systemd/system/stall.service
+# As the guide shows.
+mkdir /etc/systemd/system/stall.service.d
+printf '[Service]\nExecStartPost=-+systemctl --no-block try-reload-or-restart latency-tracker\n' \
+	>/etc/systemd/system/stall.service.d/latency-tracker.conf
 systemctl daemon-reload
 systemctl start stall
 first=$(number)
 latency-tracker why --unit stall.service --no-trace --waits --over 500ms -d 10m >/tmp/why.log 2>&1 &
 why=$!
-wait_until 300 grep -q 'waiting for an operation of stall.service' /tmp/why.log
+in_a_while grep -q 'waiting for an operation of stall.service' /tmp/why.log
 systemctl restart stall
 [ "$(number)" != "$first" ] || fail "the restarted unit has the cgroup $first again"
-wait_until 60 grep -q 'stall.service was restarted: its new cgroup is watched from now on' /tmp/why.log
+in_a_while grep -q 'stall.service was restarted: its new cgroup is watched from now on' /tmp/why.log
 touch /run/stalls
 rc=0
 wait $why || rc=$?
@@ -168,24 +174,18 @@ assert_eq $rc 2 "the exit status of why --unit"
 grep -qE 'python3/[0-9]+: clock_nanosleep, for [0-9.]+m?s' /tmp/why.log || fail "why does not name the stall"
 grep -qE 'stall.service: operations in up to [0-9.]+[mun]?s may not have been seen \(1 new cgroup\)$' /tmp/why.log ||
 	fail "why does not say what it may have missed"
-# As the guide shows.
 echo "held syscall threshold=1h cgroup=/$STALL" >$CONF/held.conf
-mkdir /etc/systemd/system/stall.service.d
-printf '[Service]\nExecStartPost=-+systemctl --no-block try-reload-or-restart latency-tracker\n' \
-	>/etc/systemd/system/stall.service.d/latency-tracker.conf
-systemctl daemon-reload
 systemctl reload latency-tracker
 second=$(number)
 assert_eq "$(cat $LT/held/cgroup)" "$second" "the cgroup of the instance"
 systemctl restart stall
-wait_until 60 is_renewed
+in_a_while is_renewed
 [ "$(number)" != "$second" ] || fail "the restarted unit has the cgroup $second again"
-wait_until 60 said latency-tracker "renewed held ($CONF/held.conf:1)"
-rm -r /etc/systemd/system/stall.service.d
-systemctl daemon-reload
-# Until the file is applied, the instance is shown as one without a cgroup.
-systemctl restart stall
-latency-tracker list | awk '$1 == "held" { print $3 }' | grep -qx no-cgroup || fail "$(latency-tracker list 2>&1)"
+in_a_while said latency-tracker "renewed held ($CONF/held.conf:1)"
+# While the unit does not run, the instance is shown as one without a cgroup.
+lacks_cgroup() { latency-tracker list 2>&1 | awk '$1 == "held" { print $3 }' | grep -qx no-cgroup; }
+systemctl stop stall
+in_a_while lacks_cgroup
 
 if [ -z "${LT_LONG:-}" ]; then
 	systemctl stop latency-tracker
@@ -200,6 +200,9 @@ if [ -z "${LT_LONG:-}" ]; then
 fi
 
 echo "== the recorder of a unit that restarts"
+rm -r /etc/systemd/system/stall.service.d
+systemctl daemon-reload
+systemctl start stall
 systemctl reload latency-tracker
 is_renewed || fail "held has the cgroup $(cat $LT/held/cgroup), and stall $(number)"
 systemctl start latency-tracker-record@held
@@ -254,9 +257,19 @@ echo "== a recorder that hangs"
 printf '[Service]\nRestartSec=1s\nWatchdogSec=20s\n' >/etc/systemd/system/latency-tracker-record@.service.d/test.conf
 systemctl daemon-reload
 systemctl restart $RECORDER
-for _ in 1 2; do
-	wait_until 60 differs WatchdogTimestampMonotonic "$(property WatchdogTimestampMonotonic)"
+suspend_for 2
+# The recorder notices the suspend after the first capture.
+for capture in 2 3; do
+	reads slow 1 $((capture * 64))
+	wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=$((capture * 512)) LATENCY_TRACKER_CAPTURE=$CAPTURES/000$capture
 done
+dated $CAPTURES/0003 1536 0.5
+shift_date 1
+wait_until 60 said $RECORDER 'the time of day was set forward by '
+shift_date -1
+wait_until 60 said $RECORDER 'the time of day was set back by '
+! said $RECORDER 'former time of day' || fail "LTTng did not measure its clock again"
+wait_until 60 differs WatchdogTimestampMonotonic "$(property WatchdogTimestampMonotonic)"
 assert_eq "$(property NRestarts)" 0 "restarts of one that does not hang"
 kill -STOP "$(property MainPID)"
 wait_until 300 is NRestarts 1
@@ -266,7 +279,7 @@ printf '[Service]\nRestartSec=1s\n' >/etc/systemd/system/latency-tracker-record@
 systemctl daemon-reload
 systemctl restart $RECORDER
 reads slow 1 16
-wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=128 LATENCY_TRACKER_CAPTURE=$CAPTURES/0002
+wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=128 LATENCY_TRACKER_CAPTURE=$CAPTURES/0004
 
 echo "== without its session daemon"
 systemctl kill --kill-whom=main --signal=KILL lttng-sessiond
@@ -276,7 +289,7 @@ wait_until 300 one_session
 reads slow 1 32
 wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=256
 journalctl --quiet -o json LATENCY_TRACKER_SECTOR=256 | grep -q "\"LATENCY_TRACKER_CAPTURE\":\"$CAPTURES/" || fail "no capture by the new daemon"
-has_captures 3 || fail "$(captures) captures"
+has_captures 5 || fail "$(captures) captures"
 
 echo "== a restart of the instances"
 # This test starts the recorder more often than its unit allows.
@@ -289,6 +302,23 @@ differs MainPID "$old" || fail "the recorder is still process $old, whose instan
 wait_until 60 one_session
 reads slow 1 40
 wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=320
+
+echo "== a reload that replaces the instance"
+old=$(property MainPID)
+echo 'slow block threshold=10ms dev=slow ring=64' >$CONF/slow.conf
+systemctl reload latency-tracker
+assert_eq "$(cat $LT/slow/ring)" 64 "ring"
+reads slow 1 48
+wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=384
+journalctl --quiet -o json LATENCY_TRACKER_SECTOR=384 | grep -q "\"LATENCY_TRACKER_CAPTURE\":\"$CAPTURES/" || fail "no capture of the new instance"
+wait_until 60 said $RECORDER 'instance slow was replaced: the run continues with the new one'
+is MainPID "$old" || fail "the recorder was restarted, and its buffers lost"
+echo 'slow wakeup threshold=1h' >$CONF/slow.conf
+systemctl reload latency-tracker
+wait_until 60 said $RECORDER 'instance slow was replaced by one of the tracker wakeup,'
+wait_until 60 differs MainPID "$old"
+wait_until 300 is ActiveState active
+systemctl reset-failed $RECORDER
 
 echo "== stopped while it ends"
 # The recorder ends with its instance. Its command to destroy the session waits until systemd has sent its signals.

@@ -9,6 +9,7 @@
 # long: stock
 # cpus: 4
 # root: full
+# arm64: yes
 # timeout: 240
 # worth: everything at once on four CPUs finds faults that no test looks for
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A long call is reported once, with its arguments and result. A call that hangs is reported once,
-# with its stack, and with stacks=switch also each time its task is switched in. A call that never
-# returns is dropped. A task whose thread ID changes is still tracked. Calls of 32-bit programs are
+# A long call is reported once, with its arguments and result. A call that hangs is reported at its
+# timeout, with its stack, and at its end; with stacks=switch, also each time its task is switched
+# in after the threshold. A call that never returns is dropped, and not found at the start. A task
+# whose thread ID changes is still tracked, also if its execve fails. Calls of 32-bit programs are
 # distinguished. Lists of calls work, and errors in a list are reported.
 # kernels: stock
 # long: rt
@@ -21,6 +22,7 @@ read=$(number_of read) write=$(number_of write)
 # calls WORD...: run tests/calls.py with these words; its thread ID is then in $tid.
 calls() { tid=$(python3 /lt/tests/calls.py "$@"); tid=${tid#*=}; }
 
+need /usr/bin/unshare
 load_module
 # Warm up: the first run of anything is slow under emulation.
 calls write 10 3
@@ -101,6 +103,20 @@ for _ in 1 2 3; do /bin/true; done
 assert_eq "$(stat w started) $(stat w gone) $(stat w pending) $(stat w alerts)" "3 3 0 0" "exits: started, gone, pending, alerts"
 control -w
 
+# The first process of a PID namespace exits. It sleeps until the other one is reaped, after sched_process_exit: nothing
+# would end an event that starts then.
+mkfifo /tmp/end
+/usr/bin/unshare --pid sh -c '(read -r _ </tmp/end) & sleep 1000 & exec sleep 1000' &
+holder=$!
+wait_until 30 grep -qs nanosleep /proc/$holder/stack
+echo >/tmp/end
+is_exiting() { grep -qs zap_pid_ns_processes /proc/[0-9]*/stack; }
+wait_until 30 is_exiting
+control 'w syscall threshold=3600s calls=exit_group'
+assert_eq "$(stat w before_start) $(stat w pending)" "0 0" "a task that exits: before_start, pending"
+control -w
+kill $holder
+
 # The thread ID changes during the call.
 control 'w syscall threshold=0 calls=execve'
 exec 3<$LT/w/alerts
@@ -114,6 +130,19 @@ cat /tmp/alerts
 assert_eq "$(stat w renamed) $(stat w gone)" "1 0" "renamed, gone"
 # The shell's own execve in this thread has an earlier alert, which does not count.
 assert_eq "$(grep " pid=$tid tid=$tid " /tmp/alerts | grep -v ' comm="sh" ' | grep -c " call=execve number=$(number_of execve) .* ret=0\$")" 1 "its execve"
+sums_hold w
+control -w
+
+# It changes, and then the execve fails: no tracepoint has shown the new ID.
+control 'w syscall threshold=0 calls=execve'
+exec 3<$LT/w/alerts
+calls exec-fail || :
+control 'w syscall enabled=0'
+alerts_of w /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+assert_eq "$(grep -c " tid=$tid .* call=execve .* ret=-[0-9]*\$" /tmp/alerts)" 1 "an execve that fails"
+assert_eq "$(stat w renamed) $(stat w gone) $(stat w cleared)" "0 0 0" "renamed, gone, cleared"
 sums_hold w
 control -w
 
@@ -136,11 +165,16 @@ other_abi() {
 	alerts_of n /tmp/alerts
 	exec 3<&-
 	cat /tmp/alerts
-	assert_eq "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=20 abi=compat .* ret=$tid$")" 3 "by the entrance of 32-bit programs"
+	assert_eq "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=20 abi=compat .* ret=$tid$")" 3 "calls by the entry for 32-bit programs"
 	if [ "$(uname -m)" = x86_64 ]; then
 		# Python makes this call on its own, too.
-		[ "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=$(number_of getpid) abi=native .* ret=$tid$")" -ge 3 ] || fail "by the other one"
+		[ "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=$(number_of getpid) abi=native .* ret=$tid$")" -ge 3 ] || fail "calls by the native entry"
 		assert_eq "$(stat w ended) $(stat v ended)" "3 0" "calls of abi=compat, and of writev"
+		# A waiting call that only 32-bit programs have.
+		control 's syscall threshold=0 abi=compat waits=0'
+		calls compat 2 1
+		assert_eq "$(stat w ended) $(stat s ended)" "6 2" "with sigsuspend, and without"
+		control -s
 	else
 		# A separate program, which ends with exit().
 		assert_eq "$(stat w started) $(stat w ended) $(stat v ended)" "4 3 0" "calls of abi=compat, and of writev"

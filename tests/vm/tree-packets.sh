@@ -3,7 +3,8 @@
 #
 # A packet that is moved to another CPU is followed there. netem holds datagrams until a timer on
 # CPU 1 expires. From there, RPS moves each datagram to CPU 0, by a call on that CPU, or on
-# PREEMPT_RT by a thread. CPU 0 wakes the waiting task. Without the hop, the path ends on CPU 1.
+# PREEMPT_RT by a thread. CPU 0 wakes the waiting task. Without the hop, there is no alert (not
+# tested on PREEMPT_RT).
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -44,7 +45,7 @@ import time
 
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for _ in range(int(sys.argv[1])):
-    # By then, the receiver waits for this packet, and the previous packet has arrived.
+    # By the end of this, the receiver waits for this packet, and the previous packet has arrived.
     time.sleep(0.1)
     sender.sendto(b"x", ("10.9.0.2", 4711))
 PYTHON

@@ -3,8 +3,8 @@
 #
 # One of fifty interrupts has a handler that takes a second. This is the only alert, and `watch`,
 # `record` and `explain` all show its path, with the handler as the long step. The saved trace has
-# an event for each kind of step. A job of five seconds is found while it hangs, and reported when
-# it is done.
+# the events of each kind of step enabled. A job of five seconds is found while it hangs, and
+# reported when it is done.
 # kernels: rt
 # long: stock
 # cpus: 2

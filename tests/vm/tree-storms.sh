@@ -11,6 +11,7 @@
 # cpus: 4
 # root: full
 # timeout: 400
+# worth: each storm must be long enough to exhaust the pool
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

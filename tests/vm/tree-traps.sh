@@ -52,7 +52,7 @@ control "feed tree threshold=${late}us comm=lt_target"
 sh -c 'printf lt_reader >/proc/$$/comm; n=0
 	while [ $n -lt 5 ] && read -r alert; do n=$((n + 1)); echo "$alert" >>/tmp/read; done <'$LT/feed/alerts &
 reader=$!
-sleep 0.2
+wait_until 10 grep -q "^State:.S" /proc/$reader/status
 control "t tree threshold=0 comm=lt_reader origin=vector vec=irq_work"
 target 5 handler
 wait $reader

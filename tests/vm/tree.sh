@@ -5,9 +5,9 @@
 # called on another CPU, a timer in the interrupt, a timer in a softirq, and a timer of the timer wheel. Each time there
 # is one alert, whose path has exactly the steps of this kernel, in order. The longest step is the step that the test
 # prolonged. The steps add up to the delay. Nothing is left of a cancelled work item. The second run of a work item that
-# queues itself is on no path. A softirq raised by a task belongs to no interrupt, and a path continues after a wait for
-# a lock; its owner starts no path for another thread. Setting the clock makes no timer late. Causes that a busy thread
-# handles along the way are counted. Afterwards, no tip is left.
+# queues itself is on no path, unless it got another function. A softirq raised by a task belongs to no interrupt, and a
+# path continues after a wait for a lock; its owner starts no path for another thread. Setting the clock makes no timer
+# late. Causes that a busy thread handles along the way are counted. Afterwards, no tip is left.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -57,6 +57,9 @@ by queue "irq:$line queue:lt_on_item work:lt_on_item $woken" 'work:lt_on_item'
 # An item for a kthread worker, which is not woken for items that are already queued.
 by job "irq:$line queue:lt_on_job waking:\\d+ switch:\\d+\\(lt_jobs\\)/\\d+ work:lt_on_job $woken" 'queue:lt_on_job'
 by jobs "irq:$threaded queue:lt_on_job work:lt_on_job $woken" 'work:lt_on_job'
+# An item that queues itself with another function continues its work.
+by next "irq:$line queue:lt_on_item waking:\\d+ switch:\\d+\\(kworker/\\S+\\)/\\d+ work:lt_on_item queue:lt_on_next_item work:lt_on_next_item $woken" 'queue:lt_on_item'
+by next-job "irq:$line queue:lt_on_job waking:\\d+ switch:\\d+\\(lt_jobs\\)/\\d+ work:lt_on_job queue:lt_on_next_job work:lt_on_next_job $woken" 'queue:lt_on_job'
 by call "irq:$line call:lt_on_call (vector:call_function_single )?called:lt_on_call $woken" 'call:lt_on_call'
 by hard "timer:lt_on_timer vector:local_timer expire:lt_on_timer $woken" 'vector:local_timer'
 by soft "timer:lt_on_timer vector:local_timer $timers expire:lt_on_timer $woken" 'vector:local_timer'

@@ -67,7 +67,7 @@ assert_eq "$(addresses | wc -l) $(field ustack_end </tmp/line)" "5 outermost" "a
 assert_eq "$(grep -o '"address":"[^"]*"' /tmp/object | cut -d'"' -f4)" "$(addresses)" "addresses of the object"
 shows 'in user space: inner+0x[0-9a-f]* \[.*/late-fp\] middle+0x[0-9a-f]* \[.*\] outer+.* first+.* _start+0x[0-9a-f]* \[.*/late-fp\] $'
 grep -q ' call=nanosleep .* ret=0 ustack=0x[0-9a-f,x]* ustack_end=outermost$' /tmp/line || fail "the fields come last"
-# Without the parameter there is no such field. Another task raises the alert of a timeout, and the alert says so.
+# Without the parameter there is no such field. A timeout's alert comes from another task, so it has ustack=elsewhere.
 wait_until 10 grep -q " pid=$pid " /tmp/no
 assert_eq "$(grep -c 'ustack' /tmp/no)" 0 "stacks without ustack=1"
 grep " pid=$pid " /tmp/t | grep -q ' reason=timeout .* stack="[^"]*nanosleep.*" ustack=elsewhere$' || fail "the timeout: $(cat /tmp/t)"
@@ -144,7 +144,8 @@ other_abi() {
 # The kernel of tests/run-debug has only one ABI.
 case $(uname -r) in *-debug) ;; *) other_abi ;; esac
 
-# A request has the stack of its submitter, which an interrupt reports here, and a worker if the request hangs.
+# An alert of a request has the stack of its submitter: when an interrupt reports it, and when a worker does because the
+# request hangs.
 null_disk slow $((3 * ms))000000
 control "b block threshold=$(patiently 20)ms dev=slow ustack=1 wakeup_interval=0"
 control "bt block threshold=10s timeout=$(patiently 20)ms dev=slow ustack=1 wakeup_interval=0"

@@ -17,15 +17,15 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
+. /lt/tests/recorders.sh
 
 # The command loads and unloads the module itself.
 few_modules /lt/latency_tracker.ko null_blk
 
-sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>' | wc -l; }
 # nothing_left: check that a run has removed all that it made.
 nothing_left() {
 	[ ! -d $LT ] || fail "the module is still loaded"
-	assert_eq "$(sessions)" 0 "sessions left"
+	assert_eq "$(sessions)" "" "sessions left"
 	_found=$(find /tmp /run/latency-tracker -maxdepth 1 -name '*latency-tracker-why*' -o -name '*.json' -path '/run/*' 2>/dev/null) || :
 	assert_eq "$_found" "" "what is left"
 }
@@ -49,7 +49,7 @@ why 1 'no such cgroup of version 2' --cgroup /nosuch
 why 1 'no such cgroup of version 2' --cgroup /../../../tmp
 
 # Without a trace: the fields of the alert.
-why 2 '(reader|sleeper)/[0-9]+: (read|clock_nanosleep), for [0-9.]+m?s ' --no-trace -- python3 /lt/tests/late.py pipe
+why 2 '(reader|sleeper)/[0-9]+: (read|clock_nanosleep), for [0-9.]+m?s, at [0-9:]{8} ' --no-trace -- python3 /lt/tests/late.py pipe
 grep -q 'the command has ended: exit status 0' /tmp/why.log || fail "no exit status of the command"
 
 # A daemon is already running, as on servers that trace.
@@ -78,7 +78,9 @@ wait $reader || :
 python3 -c 'import select; select.poll().poll(); ' &
 idle=$!
 wait_until 60 grep -q poll_schedule_timeout "/proc/$idle/stack"
-why 0 'nothing took longer than' --no-trace -p $idle --over 200ms -d 2s
+why 0 'nothing took longer than 200\.0ms in the [0-9.]+m?s since this threshold was set All operations in the [0-9.]+m?s since the start, ' \
+	--no-trace -p $idle --over 200ms -d 2s
+grep -q 'the threshold is now' /tmp/why.log && fail "the threshold of the user is changed"
 grep -q 'not ended' /tmp/why.log && fail "poll is called stuck"
 why 0 'have not ended yet.*python3/[0-9]+, syscall, for at least ' --no-trace --waits -p $idle --over 200ms -d 2s
 # A stopped process is shown: it was stopped before the run, and does not run until the end.
@@ -104,7 +106,7 @@ GROUP=/sys/fs/cgroup/lt-again
 mkdir $GROUP
 latency-tracker why --no-trace --waits --over 500ms --cgroup /lt-again -d 10m >/tmp/why.log 2>&1 &
 run=$!
-wait_until 300 grep -q '^latency-tracker: waiting for an operation' /tmp/why.log
+in_a_while grep -q '^latency-tracker: waiting for an operation' /tmp/why.log
 rmdir $GROUP
 wait_until 60 grep -q 'cgroup /lt-again was removed: nothing is watched until it is created again' /tmp/why.log
 mkdir $GROUP
@@ -123,35 +125,34 @@ sleep 1000 &
 idle=$!
 latency-tracker why -p $idle --over 1s -d 10m >/tmp/why.log 2>&1 &
 run=$!
-wait_until 300 grep -q '^latency-tracker: waiting for an operation' /tmp/why.log
+in_a_while grep -q '^latency-tracker: waiting for an operation' /tmp/why.log
 kill -INT $run
 wait $run && status=0 || status=$?
 cat /tmp/why.log
 assert_eq $status 0 "the exit status after Ctrl-C"
 nothing_left
 
-# The next run removes the leftovers of a killed run; the module stays.
+# The next run removes the leftovers of a killed run, even if it is killed itself; the module stays.
 latency-tracker why --no-trace -- sleep 1000 >/tmp/why.log 2>&1 &
 run=$!
 wait_until 60 pgrep -f '^sleep 1000' -P $run
 kill -KILL $run
 wait $run || :
 assert_eq "$(wc -l <$LT/control)" 4 "instances that a killed run left"
-latency-tracker why --no-trace -p $idle --over 1s -d 1s || fail "after a killed run"
-assert_eq "$(wc -l <$LT/control)" 0 "instances"
-rmmod latency_tracker
-nothing_left
+killed=$run
 # A command that a killed run had not started yet never starts, and its process does not stay.
 latency-tracker why -- touch /tmp/started >/tmp/why.log 2>&1 &
 run=$!
-wait_until 60 grep -qs '"waiting":\[' /run/latency-tracker/$run.json
-pgrep -f '^/proc/self/exe __run' >/dev/null || fail "no process waits"
+wait_until 60 pgrep -f '^/proc/self/exe __run' -P $run
 kill -KILL $run
 wait $run || :
-latency-tracker why --no-trace -p $idle --over 1s -d 1s || fail "after a run that was killed early"
 wait_until 10 sh -c "! pgrep -f '^/proc/self/exe __run' >/dev/null"
+removed=$(grep -c "^latency-tracker: removed instance why_${killed}_.*, left by a killed run (process $killed)\$" /tmp/why.log) || :
+assert_eq "$removed" 4 "instances that the next run removed"
+latency-tracker why --no-trace -p $idle --over 1s -d 1s || fail "after a run that was killed early"
+assert_eq "$(wc -l <$LT/control)" 0 "instances"
 [ ! -e /tmp/started ] || fail "the command was started"
-modprobe -r latency_tracker
+rmmod latency_tracker
 nothing_left
 pkill -f '^sleep 1000' || :
 kill "$(cat /run/lttng/lttng-sessiond.pid)"

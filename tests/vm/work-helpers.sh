@@ -16,7 +16,7 @@ load_module
 samples=/lt/samples
 export LC_ALL=C.UTF-8
 
-# all [INSTANCE]: run all helpers, each with about two jobs, one after another.
+# all [INSTANCE]: run all helpers one after another, each with two jobs.
 all() {
 	printf 'one\ntwo\n' | work-queue "$@"
 	printf 'one\ntwo\n' | python3 $samples/job.py "$@"
@@ -36,6 +36,7 @@ sh $samples/job.sh nothing echo done, too >>/tmp/out
 assert_eq "$(tr '\n' ' ' </tmp/out)" "still done done, too " "without an instance"
 assert_eq "$(grep -c 'No such device' /tmp/err)" 9 "refused marks, of $(cat /tmp/err)"
 refused "no instance" lt-work begin nothing
+assert_eq "$(lt-work run nothing printf %s --help 2>/dev/null)" --help "an option of the command"
 assert_eq "$(lt-work 2>&1 | head -n 1)" "usage: lt-work [-i INSTANCE] begin COOKIE" "usage"
 
 control 't tree end=work threshold=40ms'

@@ -5,7 +5,7 @@
 # and lt-witness computes from its trace how long each waited and ran, on which workqueue and by
 # which worker. With part=all, both times are in the same alert. The items come from writeback,
 # timers, a disk and the test's own module. Some are queued again while they run, or while they
-# wait; the latter have waited since they were first queued.
+# wait. An item that waits when it is queued again has waited since it was first queued.
 #
 # The threshold is 0, so every work item is an alert. No reader runs meanwhile.
 # kernels: stock rt

@@ -4,8 +4,8 @@
 # Work items of known lengths (lt_works) are reported once each, with their waiting and running
 # times, function, workqueue, worker and the task that queued them: an item that sleeps for 20 ms,
 # an item behind it, an item that is queued again while it runs or while it waits, an item that
-# frees itself, and a delayed item. A cancelled item is no longer pending, and does not time out.
-# Its event is replaced when it is queued again.
+# frees itself, and a delayed item. A cancelled item is shown as cancelled in `pending`, and does
+# not time out. Its event is replaced when it is queued again.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -79,7 +79,7 @@ assert_eq "$(stat w replaced)" 2 "replaced"
 [ "$(stat w requeued)" -ge 1 ] || fail "nothing was requeued"
 exec 3<&-
 
-# A cancelled item is neither pending nor timed out.
+# A cancelled item is shown as cancelled, and does not time out.
 echo 3600s >$LT/w/threshold
 echo $((ms * 5 / 2))ms >$LT/w/timeout
 exec 3<$LT/w/alerts

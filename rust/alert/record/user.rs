@@ -8,7 +8,8 @@
 //!   byte:   end << 5 | number of addresses                <----------- number ---------->
 //! ```
 //!
-//! Three bits are too few for all ends: the byte of [`End::Kernel`] has a number that no stack has.
+//! Three bits are too few for all ends: the byte of [`End::Kernel`] has a number of addresses that
+//! no stack has.
 
 use kernel::{fmt, prelude::*};
 
@@ -26,7 +27,7 @@ pub(crate) enum End {
     Unasked = 0,
     /// At the outermost function.
     Outermost = 1,
-    /// At a frame pointer that is not aligned, or does not increase.
+    /// At a frame pointer that is not aligned, is below the stack pointer, or does not increase.
     Broken = 2,
     /// At an address that could not be read without a page fault.
     Unreadable = 3,

@@ -60,7 +60,8 @@ fn count_or_errno(result: Result<u64>) -> c_int {
     )
 }
 
-/// Copies bytes that are stored in words to a buffer of `room` bytes; returns their number.
+/// Copies the `size` bytes stored in words, or as many as fit, to a buffer of `room` bytes. Returns
+/// `size`.
 ///
 /// # Safety
 ///

@@ -6,6 +6,10 @@
 //! Cheaper than [`super::Functions`], but with fewer features: there is no frame, and the callback
 //! must not call the function that it follows.
 //!
+//! To follow a return, fprobe needs room on the task's shadow stack: at most 32 words for all
+//! probes of the function. It counts the calls that it misses for want of room ([`What::Result`]),
+//! unless the stack is so full that fprobe is not even called. A probe of the entry needs no room.
+//!
 //! C header: [`include/linux/fprobe.h`](srctree/include/linux/fprobe.h)
 //!
 //! # Contexts
@@ -28,20 +32,24 @@ use kernel::{
 pub(crate) type CallFn = unsafe extern "C" fn(owner: *mut c_void, word: u64);
 
 /// The value passed to the callback.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum What<T> {
     /// The first argument, at the entry.
     Argument,
-    /// The result, at the return.
-    Result,
+    /// The result, at the return. This function is called with the owner and a number of further
+    /// calls that fprobe has missed, by [`Calls::collect_missed`] and when [`Calls`] is dropped. It
+    /// may sleep.
+    Result(fn(&T, u64)),
 }
 
 /// Functions that are followed until dropped. Dropping waits for running callbacks; may sleep.
 pub(crate) struct Calls<T> {
     raw: NonNull<helpers::lt_calls>,
+    what: What<T>,
+    /// Number of missed calls that the owner knows of.
+    reported: u64,
     /// This and the owner stay alive until no callback is running.
     _measured: Option<KBox<Measured<T>>>,
-    _owner: Arc<T>,
+    owner: Arc<T>,
 }
 
 /// A callback that is measured.
@@ -77,7 +85,7 @@ impl<T: Target> Calls<T> {
     /// `function` may be called with a pointer to a valid `T`, in the context of these functions.
     pub(crate) unsafe fn new<const N: usize>(
         names: [&'static CStr; N],
-        what: What,
+        what: What<T>,
         function: CallFn,
         owner: Arc<T>,
     ) -> Result<Self> {
@@ -110,22 +118,41 @@ impl<T: Target> Calls<T> {
             from_err_ptr(helpers::lt_calls_new(
                 names.as_ptr(),
                 N as u32,
-                what == What::Result,
+                matches!(what, What::Result(_)),
                 Some(function),
                 data.cast_mut(),
             ))?
         };
         Ok(Self {
             raw: NonNull::new(raw).ok_or(ENOMEM)?,
+            what,
+            reported: 0,
             _measured: measured,
-            _owner: owner,
+            owner,
         })
+    }
+}
+
+impl<T> Calls<T> {
+    /// Passes the number of calls that fprobe has missed since the last time to the owner.
+    pub(crate) fn collect_missed(&mut self) {
+        // SAFETY: Valid until it is freed by `drop`.
+        let missed = unsafe { helpers::lt_calls_missed(self.raw.as_ptr()) };
+        self.report_missed(missed);
+    }
+
+    fn report_missed(&mut self, missed: u64) {
+        if let What::Result(report) = self.what {
+            report(&self.owner, missed.wrapping_sub(self.reported));
+        }
+        self.reported = missed;
     }
 }
 
 impl<T> Drop for Calls<T> {
     fn drop(&mut self) {
         // SAFETY: Made by `lt_calls_new`, freed once.
-        unsafe { helpers::lt_calls_free(self.raw.as_ptr()) };
+        let missed = unsafe { helpers::lt_calls_free(self.raw.as_ptr()) };
+        self.report_missed(missed);
     }
 }

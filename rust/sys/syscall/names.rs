@@ -60,7 +60,7 @@ impl Abi {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Call {
     pub(crate) abi: Abi,
-    /// The number passed by the program, which need not be that of any call.
+    /// The number passed by the program; perhaps no call has it.
     pub(crate) number: i32,
 }
 

@@ -318,7 +318,7 @@ impl<T: Requests<O, D>, O: Own, const D: usize> Observer for Following<T, O, D> 
             |event: &Open<'_, 1, D>| {
                 let known: Detail = record::known(&event.data());
                 unissued = known.device == 0;
-                // A negative delay does not count.
+                // A negative delay is not passed on.
                 match end.get().checked_sub(event.start()) {
                     Some(delay) if !unissued => T::ended(self, &guard, &known, delay),
                     _ => {}

@@ -175,7 +175,7 @@ impl Probes {
                     end.get()
                 },
                 |event: &Open<'_, 1, WORDS>| {
-                    // A negative delay does not count.
+                    // A negative delay is not counted in the profile.
                     if let Some(delay) = end.get().checked_sub(event.start()) {
                         self.own.count(&guard, class, delay);
                     }

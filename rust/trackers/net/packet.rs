@@ -69,7 +69,7 @@ impl fmt::Display for Protocol {
 }
 
 /// A transport protocol, printed as a word, or as a number; `none` for 0: the packet is not IP, or
-/// an IPv6 packet whose first header after the fixed one has hop-by-hop options.
+/// is IPv6 and has hop-by-hop options after the fixed header.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Transport(pub(super) u8);
 

@@ -23,10 +23,10 @@
 //! - *The end of that switch* (`sched_exit_tp`). The task is current, has its address space, and is
 //!   known to be late. A switch to any other task pays for one test.
 //!
-//! The registers are those of the task's entry into the kernel, as they were at the switch-out: the
-//! task has executed nothing in between. Its memory may have changed meanwhile: another thread may
-//! have written to the stack, or a page of it may have been reclaimed. In the latter case, the
-//! stack ends there (`unreadable`).
+//! The walk uses the registers with which the task entered the kernel, so it starts where it would
+//! have started at the switch-out: the task has executed nothing in between. Its memory may have
+//! changed meanwhile: another thread may have written to the stack, or a page of it may have been
+//! reclaimed. In the latter case, the stack ends there (`unreadable`).
 //!
 //! # Contexts
 //!

@@ -18,17 +18,17 @@ use kernel::{
 pub(super) type FieldValues = [u64; FIELDS];
 
 record! {
-    /// A begin, and its end if there was one.
+    /// The start of an operation, and its end if there was one.
     pub(crate) struct Detail {
-        /// What the CPU was doing at the begin.
+        /// The context of the CPU at the start.
         context: Context at 0,
-        /// How many fields the key has, and the fields.
+        /// Number of fields of the key, and the fields.
         keys: u8 at 0:8 if kept,
         key: FieldValues at 1 => show_key,
-        /// The shown values of the begin.
+        /// Number of values to show of the start, and the values.
         begins: u8 at 0:16 if kept,
         begin: FieldValues at 3 => show_begin,
-        /// The shown values of the end. Not in an event.
+        /// Number of values to show of the end, and the values. An event has only their number.
         ends: u8 at 0:24 if kept,
         end: FieldValues at 5 if end => show_end,
     }

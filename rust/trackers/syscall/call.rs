@@ -38,7 +38,7 @@ pub(super) fn show_result(it: &Detail, how: &How, f: &mut fmt::Formatter<'_>) ->
 }
 
 /// The calls that are meant to wait, for as long as necessary.
-const WAITING: [&str; 31] = [
+const WAITING: [&str; 32] = [
     "accept",
     "accept4",
     "clock_nanosleep",
@@ -67,6 +67,7 @@ const WAITING: [&str; 31] = [
     "rt_sigtimedwait",
     "rt_sigtimedwait_time64",
     "select",
+    "sigsuspend",
     "wait4",
     "waitid",
     "waitpid",

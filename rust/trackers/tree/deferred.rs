@@ -42,6 +42,7 @@
 
 use super::{
     chain::{Chain, Counts, Kind, Look, State, Step, Words, COUNTS, LAST, NOTES, PLACE},
+    doubts::is_running_copy,
     follows, tasks,
     tips::{counts, is_running, key, settled_chain, InTip, Tip},
     Data, Guard, InData, Probes, Timing, CALLS, CHAIN_AT, DATA, NOTES_AT, PARAM_HOPS, WHEEL, WORKS,
@@ -85,8 +86,8 @@ fn chain_in(data: &Data) -> &Chain {
         .unwrap_or(&[0; super::chain::WORDS])
 }
 
-/// Whether an event is a work item that is no longer queued, though no worker has taken it. A work
-/// item looks like this while it is being queued, too.
+/// Whether an event is a work item that is no longer queued, though no worker has taken it. Also
+/// true of a work item that is just being queued.
 pub(super) fn is_cancelled(key: &[u64; 1], data: &Data) -> bool {
     let (work, chain) = (key[0] & !BITS, chain_in(data));
     if chain.counts().state() != State::Queued {
@@ -246,8 +247,9 @@ impl Probes {
             return;
         }
         // A work item that queues itself continues its work, and the cause of the remaining work is
-        // unknown. The chain of an item that always does so would never end.
-        if context == Context::Task && is_current() {
+        // unknown. The chain of an item that always does so would never end. An item with another
+        // function is the next step of the work, or another item at the same address.
+        if context == Context::Task && is_current() && self.may_execute(guard, current, subject) {
             return;
         }
         let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
@@ -268,6 +270,17 @@ impl Probes {
         tip.set_words::<0, { Owner::WORDS }>(&[0; Owner::WORDS]);
         tip.set_words::<NOTES_AT, NOTES>(&[0; NOTES]);
         draft.begin(&[key], start);
+    }
+
+    /// Whether the work item that the current task executes has this function, or an unknown one,
+    /// see [`Look::executed`].
+    #[cold]
+    #[inline(never)]
+    fn may_execute(&self, guard: &Guard, current: &TaskRef<'_>, function: u64) -> bool {
+        let engine = self.core.engine();
+        let event = engine.copy_of(guard, &key(current), is_running_copy);
+        let called = event.and_then(|event| chain_in(&event.data).executed());
+        called.is_none_or(|called| called == function)
     }
 
     /// Makes the chain to deferred work. Returns its start, if it is wanted.

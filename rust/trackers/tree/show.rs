@@ -48,10 +48,10 @@ pub(super) enum End {
 const ENDS: [&str; 5] = ["none", "switch", "user", "blocked", "work"];
 /// Names of the values of [`State`], except the last two: see [`state`].
 const STATES: [&str; 5] = ["woken", "running", "waiting", "working", "queued"];
-/// Names of [`Origin`].
+/// Names of the values of [`Origin`].
 const ORIGINS: [&str; 6] = ["none", "irq", "vector", "timer", "work", "wheel"];
 
-/// The position of the first step's subject, after the words of the chain.
+/// The position of the first step's subject in the details, after the first part of [`split`].
 const FIRST: usize = chain::SPLIT;
 
 record! {
@@ -79,8 +79,9 @@ record! {
 const _: () = assert!(<Detail as Record>::WORDS == FIRST + 1);
 
 record! {
-    /// The field of a chain by which delays can be counted, besides those of the task: in the word
-    /// with its [`Counts`]. Other fields are complete only with the end, or depend on the origin.
+    /// The only field of a chain, besides the fields of its task, by which delays can be counted.
+    /// It is in the word of the chain's [`Counts`]. Other fields are complete only at the end, or
+    /// depend on the origin.
     pub(super) struct Label {
         origin: U4 at 0:52 in ORIGINS,
     }
@@ -307,8 +308,8 @@ fn write_rivals(f: &mut fmt::Formatter<'_>, rivals: &Rivals) -> fmt::Result {
     Ok(())
 }
 
-/// Prints the name of a task in parentheses, if there is one, with blanks, parentheses, quotes,
-/// backslashes, unprintable bytes and `but` written as `\xHH`.
+/// Prints a name in parentheses, if there is one, with blanks, parentheses, quotes, backslashes,
+/// unprintable bytes and `but` written as `\xHH`.
 fn write_named(f: &mut fmt::Formatter<'_>, name: &[u64; 2], but: u8) -> fmt::Result {
     if *name == [0; 2] {
         return Ok(());

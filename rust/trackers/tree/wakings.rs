@@ -105,7 +105,8 @@ impl Probes {
     /// 2). The thread continues the chain of the softirq.
     #[inline(never)]
     fn softirq_thread_woken(&self, guard: &Guard, wakee: TaskRef<'_>) {
-        if wakee.is_awake() {
+        // A thread that waits for a lock has run since its waking.
+        if wakee.is_awake() || Sleep::of_sleeper(&wakee).is_lock_wait() {
             return;
         }
         let (on_cpu, task, subject) = (self.own.cpu(guard), wakee.address(), subject(&wakee));
@@ -131,7 +132,8 @@ impl Probes {
             if self.merge(guard, wakee.address()) {
                 self.core.count_extra(guard, Extra::Merged as usize);
             } else if Sleep::of_sleeper(&wakee).is_lock_wait() {
-                // As below. Read again: keeping the first result would cost a register.
+                // The release of a lock is not a cause, see below. The state is read again: keeping
+                // the first result would cost a register.
                 return;
             }
         } else if goes_on(sleep) || sleep.is_frozen() {
@@ -258,7 +260,7 @@ impl Probes {
             }
         });
         if self.own.keeps_times() {
-            // The CPU where the wakee ran last; if it moves, `moved` is called next.
+            // The CPU where the wakee ran last; if the wakee is moved, `moved` is called next.
             let waits_for = wakee.cpu();
             if let Some(spent) = self.own.begin_wait(waits_for, waking.now) {
                 chain.push_wait(waits_for, spent);
@@ -272,7 +274,7 @@ impl Probes {
     #[inline(never)]
     fn is_target(&self, wakee: TaskRef<'_>, first_cpu: u32) -> bool {
         let core = &self.core;
-        // Usually all tasks that are not the kernel's.
+        // By default, all threads of programs.
         if core.are_default(TARGETS) {
             return !wakee.is_of_kernel();
         }

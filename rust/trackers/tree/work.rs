@@ -16,8 +16,8 @@
 //! # Contexts
 //!
 //! A system call of the task that writes the mark. Functions that take a guard run under it, and so
-//! does `Probes::jobs`. The instance is not turned off while the guard is held, so no work remains
-//! once the instance is off.
+//! does `Probes::jobs`. Turning the instance off waits for the holders of the guard, and then drops
+//! the work, so no work remains once the instance is off.
 
 use super::{
     chain::{self, begin, task, Kind, Look, Origin, State, Step, Words, PLACE},

@@ -40,10 +40,11 @@ module! {
     params: {
         probe: u64 {
             default: 0,
-            description: "Only pass the tracepoint that a tracker is attached to: 1 block, or 2 sched_switch, \
-                          whose tracker follows no task: 3 wakeup, 4 runqueue, 5 offcpu; 6 offcpu follows all; \
-                          7 syscall, for stacks; 8 a full pool, for 2 or 16 CPUs; from 10 on, what happens from a begin to its end, by WAYS \
-                          in bench.rs",
+            description: "What to measure. 0: the engine. 1: the block tracepoint, with the \
+                          tracker block. 2 to 7: sched_switch without a tracker, with wakeup, \
+                          runqueue or offcpu that follow no task, with offcpu that follows all, \
+                          and with syscall stacks. 8: a full pool, for 2 or 16 CPUs. From 10 on: \
+                          the scenarios WAYS and then EMPTY_WAYS in bench.rs",
         },
         calls: u64 {
             default: 10_000,
@@ -55,15 +56,15 @@ module! {
         },
         bpf_start: u64 {
             default: 0,
-            description: "BPF program that begins, a file descriptor",
+            description: "File descriptor of the BPF program that begins an event",
         },
         bpf_end: u64 {
             default: 0,
-            description: "BPF program that ends, a file descriptor",
+            description: "File descriptor of the BPF program that ends an event",
         },
         bpf_empty: u64 {
             default: 0,
-            description: "BPF program that does nothing, a file descriptor",
+            description: "File descriptor of the BPF program that does nothing",
         },
     },
 }
@@ -102,6 +103,7 @@ enum What {
     Calls,
     Work,
     Packet,
+    Gro,
     Send,
     Switch,
     Waking,
@@ -113,7 +115,7 @@ enum What {
 }
 
 /// A scenario and its row: without any probe, or with a tracker, in the order of scripts/bench.
-const WAYS: [(What, &str); 47] = [
+const WAYS: [(What, &str); 49] = [
     (What::Irq, "no_irq"),
     (What::Irq, "irq_other"),
     (What::Irq, "irq_followed"),
@@ -141,6 +143,8 @@ const WAYS: [(What, &str); 47] = [
     (What::Packet, "no_net"),
     (What::Packet, "net_other"),
     (What::Packet, "net_followed"),
+    (What::Gro, "no_gro"),
+    (What::Gro, "net_gro"),
     (What::Send, "no_accept"),
     (What::Send, "accept_other"),
     (What::Irq, "tree_irq"),

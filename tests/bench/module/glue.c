@@ -242,6 +242,7 @@ static bool ltb_way_find(struct ltb_way *way)
 			       "workqueue_execute_start",
 			       "workqueue_execute_end" },
 		[LTB_PACKET] = { "netif_receive_skb", "consume_skb" },
+		[LTB_GRO] = { "napi_gro_receive_entry" },
 		[LTB_SEND] = { "sock_send_length" },
 		[LTB_SWITCH] = { "sched_switch" },
 		[LTB_WAKING] = { "sched_waking" },
@@ -497,8 +498,9 @@ void ltb_way_pass(const struct ltb_way *way)
 		ltb_call(points[0], skb, 0, 0);
 		ltb_call(points[1], skb, _THIS_IP_, 0);
 		break;
+	case LTB_GRO:
 	case LTB_SEND:
-		/* The probe uses only the address of the socket. */
+		/* The probe uses only the address of the packet or socket. */
 		ltb_call(points[0], (unsigned long)&action, 16, 0);
 		break;
 	case LTB_SWITCH:

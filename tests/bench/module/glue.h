@@ -53,7 +53,8 @@ enum ltb_what {
 	LTB_CALLS,
 	LTB_WORK,
 	LTB_PACKET,
-	/* A socket sends: an end without a start. */
+	/* A packet is passed to GRO; a socket sends: ends without a start. */
+	LTB_GRO,
 	LTB_SEND,
 	/* The first process is switched in. */
 	LTB_SWITCH,

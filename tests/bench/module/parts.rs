@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Measures the parts of a pair separately, and alternatives to these parts.
+//! Measures the parts of a pair (a start and its end) separately, and alternatives to these parts.
 
 use crate::{
     engine::{

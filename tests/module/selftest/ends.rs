@@ -20,7 +20,7 @@ extern "C" {
 }
 
 /// Sleeps briefly.
-fn doze() {
+pub(crate) fn doze() {
     // SAFETY: Called by our threads, which may sleep.
     unsafe { lt_doze() };
 }

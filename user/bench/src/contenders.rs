@@ -138,7 +138,7 @@ extern "C" {
 
 // SAFETY: Threads share the table; each uses its own nodes, by its number.
 unsafe impl Send for Lfht {}
-// SAFETY: As above.
+// SAFETY: Threads share the table; each uses its own nodes, by its number.
 unsafe impl Sync for Lfht {}
 
 impl Contender for Lfht {

@@ -8,7 +8,7 @@ use crate::{
 };
 use std::{cell::Cell, marker::PhantomData};
 
-/// The most threads.
+/// Maximum number of threads.
 pub(crate) const CPUS: usize = 64;
 
 thread_local! {

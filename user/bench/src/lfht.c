@@ -2,9 +2,9 @@
 /*
  * A pair by liburcu's lock-free hash table: insert, lookup, delete.
  *
- * All further costs of using it are left out: nodes come from an array, not from
- * malloc, and they are reused after a grace period, which is waited for outside of
- * the measured time. The table has its final size.
+ * All other costs of the table are left out: nodes come from an array, not from
+ * malloc, and they are reused after a grace period, which passes outside the
+ * measured time. The table has its final size.
  */
 #define _LGPL_SOURCE
 #include <linux/types.h>

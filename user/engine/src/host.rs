@@ -6,8 +6,7 @@
 //! guarantees in the kernel. A thread either stays on a CPU ([`Machine::pin`]), or takes a free CPU
 //! for each guard, like a task that the scheduler migrates ([`Machine::roam`]).
 
-// A test that uses the machine incorrectly must stop.
-#![allow(clippy::panic)]
+#![expect(clippy::panic, reason = "a misuse of the machine must stop a test")]
 
 use crate::engine::platform::Platform;
 use kernel::sync::atomic::{Atomic, Relaxed};
@@ -110,12 +109,13 @@ impl Machine {
 
     /// Waits until no CPU still has a guard that was held at the time of the call.
     fn synchronize(&self) {
-        // SeqCst, paired with `Guard`: either the reader that holds the guard sees our earlier
+        // Pairs with the fence in `Guard::new`: either the holder of the guard sees our caller's
         // writes, or we see its guard.
         std::sync::atomic::fence(Ordering::SeqCst);
         for guards in &self.guards {
-            let now = guards.load(Ordering::SeqCst);
-            while now % 2 == 1 && guards.load(Ordering::SeqCst) == now {
+            // Acquire, paired with the drop of a guard: what its holder did happened before.
+            let now = guards.load(Ordering::Acquire);
+            while now % 2 == 1 && guards.load(Ordering::Acquire) == now {
                 thread::yield_now();
             }
         }
@@ -171,7 +171,10 @@ impl Guard {
             };
             seat.random.set(random);
             if seat.depth.get() == 1 {
-                seat.machine.guards[cpu].fetch_add(1, Ordering::SeqCst);
+                // Relaxed: the fence orders it before the reads under the guard. An operation that
+                // is itself SeqCst would not, since those reads are not.
+                seat.machine.guards[cpu].fetch_add(1, Ordering::Relaxed);
+                std::sync::atomic::fence(Ordering::SeqCst);
             }
             cpu
         });
@@ -189,7 +192,8 @@ impl Drop for Guard {
             let depth = seat.depth.get() - 1;
             seat.depth.set(depth);
             if depth == 0 {
-                seat.machine.guards[self.cpu].fetch_add(1, Ordering::SeqCst);
+                // Release, paired with the loads in `Machine::synchronize`.
+                seat.machine.guards[self.cpu].fetch_add(1, Ordering::Release);
             }
             if depth == 0 && seat.roams.is_some() {
                 seat.cpu
@@ -203,7 +207,7 @@ impl Drop for Guard {
 
 // SAFETY: A guard stays with its thread, whose seat has one CPU until the guard is dropped.
 // `Machine::synchronize` waits for the guard. The topology is constant.
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "an unsafe trait")]
 unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> Platform
     for Host<CPUS, NODES, MAP, MEMORY>
 {

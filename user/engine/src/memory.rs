@@ -124,7 +124,7 @@ pub(crate) struct PerCpu<T> {
     values: NodeSlice<T>,
 }
 
-/// Types that can be created as zero: words, and arrays of them.
+/// Types that can be created with all words zero.
 pub(crate) trait Zeroes {
     fn zeroes() -> Self;
 }

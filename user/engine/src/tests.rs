@@ -3,7 +3,12 @@
 //! Unit tests of the module's files that this crate compiles, and tests of interrupts, which
 //! concern all of these files.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may stop at the first surprise"
+)]
 
 mod alert;
 mod chain;

@@ -4,16 +4,21 @@
 //! with every stale value that a load may return. If there are too many interleavings, a model
 //! limits the number of preemptions in one run (`Some(4)`), and runs with more are not tried.
 //!
-//! Each model states a property, and is run again without the protection that the property depends
-//! on ([`Mutation`]). It must then fail by its own assertion. The stand-in for the kernel's atomics
-//! makes the mutations; the engine's files are the kernel's.
+//! Each model states a property. Most are run again without a protection that the property depends
+//! on ([`Mutation`]), and must then fail: by the assertion that the test names, if it names one.
+//! The stand-in for the kernel's atomics makes the mutations; the engine's files are the kernel's.
 //!
 //! Run by tests/host/loom.sh, or: `RUSTFLAGS="--cfg loom" cargo test --profile loom --test loom`.
 
 #![cfg(loom)]
 #![deny(unsafe_op_in_unsafe_fn)]
-#![allow(dead_code)]
-#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+#![expect(dead_code, reason = "the module uses more of its engine")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may stop at the first surprise"
+)]
 
 include!("../src/engine.rs");
 
@@ -43,7 +48,7 @@ mod reap_model;
 mod rename_model;
 #[path = "loom/ring.rs"]
 mod ring_model;
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "functions of C")]
 #[path = "loom/stacks.rs"]
 mod stacks;
 #[path = "loom/step.rs"]

@@ -5,8 +5,12 @@
 
 #![cfg(not(loom))]
 #![deny(unsafe_op_in_unsafe_fn)]
-#![allow(dead_code)]
-#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+#![expect(dead_code, reason = "the module uses more of its engine")]
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test may stop at the first surprise"
+)]
 
 include!("../src/engine.rs");
 
@@ -363,8 +367,8 @@ impl Fates {
     }
 }
 
-/// All operations concurrently: by threads that the scheduler migrates, in interrupts, and with a
-/// thread that searches for timeouts all the time.
+/// Runs all operations concurrently: in threads that the scheduler migrates, in interrupts, and with
+/// a thread that searches for timeouts all the time.
 #[test]
 fn all_operations_at_once_add_up() {
     const STEPS: u64 = 300_000;
@@ -482,7 +486,7 @@ fn end(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, end: u64, is: bool)
         is
     };
     let late = |late: &Late<1, 4>| {
-        assert_eq!(late.why, Why::LateEnd, "the threshold is not for here");
+        assert_eq!(late.why, Why::LateEnd, "no delay exceeds the threshold");
         fates.note(late.data, Fates::LATE);
     };
     engine.event_out(&Numa::guard(), &[key], end, is_end, late)

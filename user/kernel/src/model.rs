@@ -43,8 +43,8 @@ pub struct Mutation {
     pub change: Change,
 }
 
-/// Whether an atomic is modelled: by the file that creates it, and how many were created at the same place before. An
-/// atomic that is not modelled is no place for a switch of threads.
+/// Decides whether an atomic is modelled, from the file that creates it and the number of atomics that the same line
+/// has created before. Loom does not switch threads at an atomic that is not modelled.
 pub type Selection = fn(file: &str, nth: usize) -> bool;
 
 struct Settings {
@@ -120,8 +120,8 @@ pub(crate) fn change(place: &Location<'_>) -> Option<Change> {
     })
 }
 
-/// Remembers the value that this thread of the model has loaded, and returns the value that it loaded from this atomic
-/// before.
+/// Stores the value that this thread of the model has just loaded, and returns the value that it loaded from this
+/// atomic the time before.
 pub(crate) fn reload(atomic: usize, value: u64) -> Option<u64> {
     SETTINGS.with_borrow_mut(|settings| {
         let key = (atomic, loom::thread::current().id());

@@ -7,7 +7,7 @@
 //!                                         |--heat.rs-----> a heat map
 //!                                         |--page.rs-----> an HTML page
 //!                                         `--parquet.rs--> files for SQL, of all analyses
-//! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, in the same formats as a path
+//! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, in the formats of a path except Perfetto's
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
 //!                                                              |--csv.rs-----------> comma-separated values
 //!                                                              |--flame.rs---------> folded stacks
@@ -76,11 +76,13 @@ pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
         AnalyzeCommand::Reclaim(args) => {
             tables::run(Subject::Reclaim, &args.common, args.by, alerts)
         }
+        AnalyzeCommand::Net(args) => tables::run(Subject::Net, &args.common, args.by, alerts),
     }
 }
 
-/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. Every long operation polls it. None of these signals ends the
-/// process at once, not even a second one: the process always cleans up first.
+/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. It is polled while a trace is read, before each alert that
+/// `explain` explains or prints, while a picture or a page is drawn, and by [`out::lines`], but not while a path is
+/// computed. None of these signals ends the process at once, not even a second one: the process always cleans up first.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -173,7 +175,7 @@ fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Finds the requested thread and time. The note names the chosen thread if several have the number.
+/// Finds the requested thread and time. Returns them, and the note of [`choose`].
 fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option<String>)> {
     let at = |when: &Option<When>| when.map(|when| when.since(model.span.0));
     let (from, to) = (at(&args.from), at(&args.to));
@@ -196,7 +198,7 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
 }
 
 /// Finds the thread with number `tid` that existed for the longest part of the requested time. Returns the thread, the
-/// time for which it is recorded, and a note if other threads had the number, too.
+/// time for which it is recorded, and a note if other threads also had the number in the requested time.
 fn choose(
     model: &Model,
     tid: i32,

@@ -27,9 +27,9 @@ use crate::why::{self, WhyArgs};
 pub(crate) use top::{By, Column, TopArgs};
 
 const EXAMPLES: &str = "\
-Exit status: 0 success, 1 error, 2 an alert fired (watch, record, run, stacks),
-a limit was exceeded (bench), or profiles differ (profile compare); that of a
-command which was run (run, stacks).
+Exit status: 0 success, 1 error, 2 an alert fired (why, watch, record, run,
+stacks), a limit was exceeded (bench), or profiles differ (profile compare).
+`run` and `stacks` end with the status of their COMMAND.
 
 Questions:
   What is late now, and why: anywhere, in a service, on a disk?
@@ -45,6 +45,10 @@ Questions:
   What was late before? (if an instance or a recorder was running)
     latency-tracker watch -T
     latency-tracker captures
+  Since when has something been late? (AGE: so far; -T and why: time of day)
+    latency-tracker pending slow_disk
+    latency-tracker watch -T
+    latency-tracker why
   Which interrupts come most often, which softirqs run too long?
     latency-tracker run irq-storm
     latency-tracker run softirq-storm
@@ -136,9 +140,9 @@ A file has lines of the control language, `NAME TRACKER [key=value ...]`, one\n\
 for each instance, and comments after #. An instance whose line is unchanged\n\
 keeps running; if its cgroup no longer exists, since a unit was restarted, the\n\
 path is looked up again. One whose line is gone is removed. Instances that\n\
-`apply` has not started are left alone. An invalid line is reported, and the\n\
-other lines take effect; as long as any line is invalid, no instance is\n\
-removed.")]
+`apply` has not started are left alone, unless a line has the name and the\n\
+tracker of one. An invalid line is reported, and the other lines take effect;\n\
+as long as any line is invalid, no instance is removed.")]
     Apply(ApplyArgs),
     /// Stops instances.
     #[command(
@@ -163,8 +167,8 @@ latency-tracker hist slow_disk -i 5 12\n  latency-tracker hist --json\n  \
 latency-tracker start by_program block by=comm\n  \
 latency-tracker hist by_program --by\n\n\
 Percentiles are upper bounds of the kernel's buckets: at most 1/8 above the\n\
-true value. With --by, each delay is in one row: that of its label or, if all\n\
-labels of the instance are taken (max_labels=), in `other`, the last row. The\n\
+true value. With --by, each delay is in one row: the row of its label or, if\n\
+all labels of the instance are taken (max_labels=), the last row, `other`. The\n\
 row with the longest total is first. With by=stack, the functions of the stack\n\
 are below its row."
     )]
@@ -213,12 +217,14 @@ latency-tracker captures 7\n  latency-tracker captures -o /srv/slow --json")]
     #[command(after_help = "Examples:\n  latency-tracker export\n  \
 latency-tracker export --listen '0.0.0.0:9817'\n  latency-tracker export --once\n  \
 latency-tracker export --otlp http://localhost:4318 --alerts\n\n\
-Each counter of `latency-tracker list NAME` is latency_tracker_COUNTER_total,\n\
-with name and tracker as labels; delays are the histogram\n\
-latency_tracker_delay_seconds. The page is OpenMetrics text for clients that\n\
-accept it, otherwise the older text. The command changes nothing. Members of\n\
-the group that may read /proc/latency_tracker can run it; exemplars from a\n\
-directory other than the default need permission to read the captures.\n\n\
+A counter of `latency-tracker list NAME` is latency_tracker_COUNTER_total, with\n\
+name and tracker as labels; one that can decrease, such as pending, is a gauge\n\
+without _total. Delays are the histogram latency_tracker_delay_seconds, and the\n\
+longest one is latency_tracker_longest_delay_seconds. The page is OpenMetrics\n\
+text for clients that accept it, otherwise the older text. The command changes\n\
+nothing. Members of the group that may read /proc/latency_tracker can run it;\n\
+exemplars from a directory other than the default need permission to read the\n\
+captures.\n\n\
 OTLP messages that the collector cannot take yet wait in a queue of 4 MiB; when\n\
 it is full, the oldest are dropped and counted in\n\
 latency_tracker_export_dropped_total.")]
@@ -226,7 +232,7 @@ latency_tracker_export_dropped_total.")]
     /// Explains why something was late, from a capture of `record` or another trace.
     #[command(after_help = explain::EXAMPLES)]
     Explain(ExplainArgs),
-    /// Shows the waits of a thread, from a kernel trace.
+    /// Shows what a thread waited for, or how long operations took, from a kernel trace.
     #[command(after_help = analyze::EXAMPLES)]
     Analyze(AnalyzeArgs),
     /// Measures how long a CPU is kept from a task, how late a task is woken, and how fast LTTng can record.
@@ -364,7 +370,7 @@ pub(crate) struct WatchArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CapturesArgs {
-    /// Show the explanation of this capture, instead of a list.
+    /// Show the alerts and the explanation of this capture, instead of a list.
     pub(crate) number: Option<u64>,
     /// The directory of the captures.
     #[arg(short, long, value_name = "DIR", default_value = crate::record::CAPTURES)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The smaller commands, one module each.
+//! Most of the commands, one module each.
 
 pub(crate) mod apply;
 pub(crate) mod captures;
@@ -19,8 +19,11 @@ pub(crate) mod tree;
 mod unseen;
 pub(crate) mod watch;
 
-use std::time::Duration;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
 
+use anyhow::{Context, Result};
 use lt_common::instance::Refusal;
 use lt_common::module;
 use lt_proc::{Fields, Nanos, ProcError, ProcRoot};
@@ -31,6 +34,20 @@ pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, 
         Some(name) => Ok(vec![root.instance(name)?.name]),
         None => Ok(root.instances()?.into_iter().map(|i| i.name).collect()),
     }
+}
+
+/// Creates a file if it does not exist, and locks it until the result is dropped. Only its owner may open the file,
+/// since a process that can open it can lock it, too, and block the caller.
+fn lock(path: &Path) -> Result<File> {
+    let about = || path.display().to_string();
+    let mut options = File::options();
+    options.write(true).truncate(true).create(true).mode(0o600);
+    let file = options.open(path).with_context(about)?;
+    // An existing file may have another mode.
+    let private = Permissions::from_mode(0o600);
+    file.set_permissions(private).with_context(about)?;
+    file.lock().with_context(about)?;
+    Ok(file)
 }
 
 /// The note about an instance that was removed, and created again under the same name.
@@ -67,46 +84,23 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     Some(hint.to_string())
 }
 
-/// The time of day, for `-T`, in UTC.
-pub(crate) fn clock() -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    time_of_day(now.map_or(0, |d| d.as_secs()))
-}
-
-/// The time of day of an instant of the kernel's `CLOCK_MONOTONIC`, ns; in UTC.
-pub(crate) fn clock_of(monotonic: u64) -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.unwrap_or_default();
-    let since_boot = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
-        .map_or(Duration::ZERO, Duration::from);
-    // A suspend or a step of the clock since then shifts the result; the alert's `time` stays exact.
-    let ago = since_boot.saturating_sub(Duration::from_nanos(monotonic));
-    time_of_day(now.saturating_sub(ago).as_secs())
-}
-
-fn time_of_day(seconds: u64) -> String {
-    let seconds = seconds % 86_400;
-    format!(
-        "{:02}:{:02}:{:02}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_time_of_an_alert_is_that_of_a_day() {
-        assert_eq!(time_of_day(86_400 + 3_723), "01:02:03");
-        let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap();
-        let (before, of, after) = (
-            clock(),
-            clock_of(Duration::from(now).as_nanos() as u64),
-            clock(),
-        );
-        assert!(of == before || of == after, "{before} {of} {after}");
+    fn only_the_owner_can_hold_a_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        File::create(&path).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        // An existing file, then a new one.
+        for _ in 0..2 {
+            let locked = lock(&path).unwrap();
+            let mode = locked.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o7777, 0o600);
+            assert!(File::open(&path).unwrap().try_lock_shared().is_err());
+            std::fs::remove_file(&path).unwrap();
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -14,6 +15,24 @@ use serde::{Deserialize, Serialize};
 
 /// The default directory of configuration files.
 pub(crate) const DIRECTORY: &str = "/etc/latency-tracker";
+
+/// The directory where `apply` records the instances that it has started; cleared at boot.
+pub(crate) const STATE: &str = "/run/latency-tracker";
+
+/// The file in [`STATE`] that a running `apply` has locked.
+pub(crate) const LOCK: &str = "lock";
+
+/// Whether an `apply` is running that keeps its records in the directory `state`. `None` if this user has no permission
+/// to open its lock.
+pub(crate) fn is_being_applied(state: &Path) -> Option<bool> {
+    match File::open(state.join(LOCK)).map(|lock| lock.try_lock_shared()) {
+        Ok(Ok(())) => Some(false),
+        Ok(Err(TryLockError::WouldBlock)) => Some(true),
+        // No `apply` has run since boot.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(false),
+        Ok(Err(TryLockError::Error(_))) | Err(_) => None,
+    }
+}
 
 /// A line that starts an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,6 +200,18 @@ mod tests {
             fs::write(dir.path().join(name), text).unwrap();
         }
         (Config::read(&[dir.path().to_path_buf()]), dir)
+    }
+
+    #[test]
+    fn an_apply_is_running_while_its_file_is_locked() {
+        let state = tempfile::tempdir().unwrap();
+        assert_eq!(is_being_applied(state.path()), Some(false));
+        let lock = File::create(state.path().join(LOCK)).unwrap();
+        assert_eq!(is_being_applied(state.path()), Some(false));
+        lock.lock().unwrap();
+        assert_eq!(is_being_applied(state.path()), Some(true));
+        lock.unlock().unwrap();
+        assert_eq!(is_being_applied(state.path()), Some(false));
     }
 
     #[test]

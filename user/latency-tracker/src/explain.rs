@@ -26,6 +26,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result, bail};
 use lt_common::{Outcome, out};
@@ -46,6 +47,9 @@ const LONGEST: usize = 200;
 #[derive(Serialize)]
 struct Report<'a> {
     alert: &'a Alert,
+    /// When the alert was raised, in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_utc: Option<String>,
     /// The largest part of the delay, in one or two sentences.
     verdict: Option<String>,
     /// The complete explanation, as text.
@@ -61,7 +65,7 @@ struct Report<'a> {
 /// The explanation of an alert.
 pub(crate) struct Explained {
     pub(crate) text: String,
-    /// Whether the trace starts too late to show the largest part of the delay.
+    /// Whether the trace starts too late to show the largest part of the delay; false for a request.
     pub(crate) is_cut: bool,
 }
 
@@ -88,7 +92,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     };
     let goes_on = &mut || ();
     let (told, requests) = read(&trace, &alerts, &evidence, &interrupted, drawn, goes_on)?;
-    let reports = reports(&told, &alerts, &evidence, requests, goes_on);
+    let reports = reports(&told, &alerts, &evidence, requests, &interrupted, goes_on)?;
     if let Some(file) = &args.perfetto {
         draw::draw(&told, &evidence, &reports, file, &interrupted)?;
     }
@@ -100,6 +104,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
         page(bars_in_picture)?.draw(file)?;
     }
     for (i, report) in reports.iter().enumerate() {
+        poll(&interrupted)?;
         if args.json {
             out::json(report)?;
             continue;
@@ -115,6 +120,14 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
         told.say_how_fast();
     }
     Ok(Outcome::Fine)
+}
+
+/// Fails once a signal has set `interrupted`.
+fn poll(interrupted: &AtomicBool) -> Result<()> {
+    if interrupted.load(Ordering::Relaxed) {
+        bail!("interrupted");
+    }
+    Ok(())
 }
 
 /// The task that was delayed: `fio/812`, or `swapper/1` for an idle processor.
@@ -195,9 +208,7 @@ pub(crate) fn recorded_with(trace: &Path, interrupted: &AtomicBool) -> Result<Ve
     }
     // If the trace cannot be read, the analysis reports it.
     let carried = carried::read(trace, interrupted);
-    if interrupted.load(Ordering::Relaxed) {
-        bail!("interrupted");
-    }
+    poll(interrupted)?;
     let carried = carried.unwrap_or_default().alerts;
     if !carried.is_empty() {
         return Ok(carried);
@@ -266,7 +277,7 @@ pub(crate) fn explained(
         Threads::Explained,
         goes_on,
     )?;
-    let reports = reports(&told, alerts, &evidence, requests, goes_on);
+    let reports = reports(&told, alerts, &evidence, requests, &never, goes_on)?;
     let explained = reports.into_iter().map(|report| Explained {
         text: report.text,
         is_cut: report.is_cut,
@@ -289,12 +300,12 @@ impl Beside for Watch<'_> {
         self.explainers.begin(reader);
     }
 
-    fn see(&mut self, event: &lt_ctf::Event<'_>) {
+    fn see(&mut self, time: u64, event: &lt_ctf::Event<'_>) {
         self.seen += 1;
         if self.seen.is_multiple_of(OFTEN) {
             (self.goes_on)();
         }
-        self.explainers.see(event);
+        self.explainers.see(time, event);
     }
 }
 
@@ -338,19 +349,28 @@ fn read(
     Ok((told, requests))
 }
 
+/// The date and the time of an alert, if the trace records the time of day.
+fn utc(told: &Told, alert: &Alert) -> Option<String> {
+    let date = UNIX_EPOCH.checked_add(told.since_1970(alert.time)?)?;
+    Some(humantime::format_rfc3339_nanos(date).to_string())
+}
+
+/// Explains each alert; fails before the next one if `interrupted`.
 fn reports<'a>(
     told: &Told,
     alerts: &'a [Alert],
     evidence: &Evidence,
     requests: Vec<block::Explanation>,
+    interrupted: &AtomicBool,
     goes_on: &mut dyn FnMut(),
-) -> Vec<Report<'a>> {
+) -> Result<Vec<Report<'a>>> {
     let mut requests = requests.into_iter();
     let mut report = |alert: &'a Alert| match block::explains(alert) {
         false => {
             let why = Why::new(told, alert, evidence);
             Report {
                 alert,
+                time_utc: utc(told, alert),
                 verdict: Some(why.verdict()),
                 text: why.text(),
                 path: why.json(),
@@ -361,6 +381,7 @@ fn reports<'a>(
             let explained = requests.next();
             Report {
                 alert,
+                time_utc: utc(told, alert),
                 verdict: explained.as_ref().and_then(block::Explanation::verdict),
                 text: explained.map(|e| e.to_string()).unwrap_or_default(),
                 path: None,
@@ -368,9 +389,10 @@ fn reports<'a>(
             }
         }
     };
-    let one = |alert| {
+    let one = |alert: &'a Alert| -> Result<Report<'a>> {
+        poll(interrupted)?;
         goes_on();
-        report(alert)
+        Ok(report(alert))
     };
     alerts.iter().map(one).collect()
 }

@@ -33,12 +33,15 @@ use crate::service::Service;
 /// The shortest time between messages with metrics.
 const SHORTEST: Duration = Duration::from_secs(1);
 
+/// Pause after a connection that could not be accepted: for lack of file descriptors, it stays in the queue.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// How long to wait for a collector at the end.
 const PARTING: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// Where to listen. Another machine needs an address that it can reach: there is no encryption, and no password.
+    /// Where to listen. Another machine needs an address that it can reach. There is no encryption and no password.
     #[arg(
         short,
         long,
@@ -119,23 +122,32 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
         });
     let interval = Duration::from(args.interval);
     let mut due = outbox.is_some().then(Instant::now);
-    let mut failed = false;
+    let (mut failed, mut refused) = (false, false);
     loop {
         service.alive();
         if let (Some(outbox), Some(time)) = (&outbox, &mut due) {
             let now = Instant::now();
             if *time <= now {
                 let pushed = exporter.push(&resource, outbox);
+                let pushed = pushed.map_err(anyhow::Error::from);
                 if let (false, Err(error)) = (failed, &pushed) {
-                    note(&format!("no metrics: {error}"));
+                    note(&format!("no metrics: {error:#}"));
                 }
                 failed = pushed.is_err();
-                // Times that have passed meanwhile are skipped.
-                *time = (*time + interval).max(now);
+                *time = now + interval;
             }
         }
         match signals.wait(Some(&ready), service.next(due))? {
-            Wake::Ready => server.serve(&page).context("cannot accept a connection")?,
+            Wake::Ready => {
+                let served = server.serve(&page);
+                if let (false, Err(error)) = (refused, &served) {
+                    note(&format!("cannot accept a connection: {error}"));
+                }
+                refused = served.is_err();
+                if refused && !signals.sleep(PAUSE)? {
+                    break;
+                }
+            }
             Wake::Timeout => {}
             Wake::Signal => break,
         }

@@ -2,10 +2,11 @@
 
 //! A heat map. Time runs to the right and latency upwards; a darker cell has more operations.
 //!
-//! There is one panel per kind of operation, one row per power of two, and one column per sample, whose width shows
-//! how long the sample lasted. All panels share one logarithmic colour scale, from 1 to the largest count of any
-//! cell: a single slow operation is visible beside a million fast ones. Each cell has a title, which browsers show
-//! under the pointer. Times that the caller names as not recorded (`gaps`) are grey, unlike times without operations.
+//! There is one panel per instance or kind of operation, one row per power of two, and one column per sample, whose
+//! width shows how long the sample lasted. All panels share one logarithmic colour scale, from 1 to the largest count
+//! of any cell: a single slow operation is visible beside a million fast ones. Each cell has a title, which browsers
+//! show under the pointer. Times that the caller names as not recorded (`gaps`) are grey, unlike times without
+//! operations.
 
 use std::path::Path;
 
@@ -31,7 +32,7 @@ pub(crate) struct HeatMap {
     pub(crate) notes: Vec<String>,
 }
 
-/// The operations of one kind.
+/// The operations of one instance or kind.
 #[derive(Debug, Default)]
 pub(crate) struct Panel {
     pub(crate) name: String,
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn names_can_not_break_the_picture() {
+    fn names_cannot_break_the_picture() {
         let picture = draw(&map(&[1, 2], &[&[1, 1]])).to_string();
         assert!(!picture.contains("<script>"), "{picture}");
     }

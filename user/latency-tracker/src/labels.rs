@@ -15,7 +15,7 @@ pub(crate) struct Row<'a> {
     label: Option<&'a Fields>,
     /// The share of the sum of all delays, in parts per million.
     share_ppm: u64,
-    /// Upper bounds of buckets.
+    /// Upper bounds: the longest delay of a bucket, or of the label if that is shorter.
     percentiles: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
     delays: &'a Delays,
@@ -44,7 +44,7 @@ pub(crate) fn sorted(labels: &Labels) -> Vec<Row<'_>> {
 }
 
 /// The text of a label, which is not safe to print yet: a cgroup's path, the innermost function of a
-/// stack, the bare value of a single field, or all fields.
+/// stack, or the fields as a phrase, without the name `by` if the phrase begins with it.
 fn text(by: &str, label: &Fields) -> String {
     if by == STACK {
         let stack = label.stack();
@@ -112,7 +112,8 @@ pub(crate) fn table(labels: &Labels, is_whole: bool) -> Vec<String> {
     head.extend([">MAX", ">% TIME"]);
     let mut lines = Vec::new();
     if rows.is_empty() {
-        lines.push("no operation has ended".to_string());
+        let when = if is_whole { "" } else { " in this interval" };
+        lines.push(format!("no delay recorded{when}"));
     } else {
         // The first line is the head, below which there are no functions.
         let stacks = shown.iter().filter_map(|row| row.label).map(frames);
@@ -124,7 +125,7 @@ pub(crate) fn table(labels: &Labels, is_whole: bool) -> Vec<String> {
     }
     if labels.full {
         lines.push(format!(
-            "full: {} labels, the first that came; all further ones are in `other`",
+            "full: {} labels; all that came later are in `other`",
             labels.max_labels
         ));
     }
@@ -184,8 +185,12 @@ mod tests {
         let labels = "by=cpu labels=0 max_labels=16 full=0 memory=1\n\
             other count=0 sum=0 min=0 max=0 buckets=\n";
         let labels = Labels::parse(labels).unwrap();
-        let lines = table(&labels, true);
-        assert_eq!(lines[0], "no operation has ended");
+        for (is_whole, text) in [
+            (true, "no delay recorded"),
+            (false, "no delay recorded in this interval"),
+        ] {
+            assert_eq!(table(&labels, is_whole)[0], text);
+        }
     }
 
     /// The name of a cgroup may have any character, too.

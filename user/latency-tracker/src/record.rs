@@ -7,11 +7,18 @@
 //!   loop:   NAME/alerts (poll, real-time) -> policy -> post-trigger -> snapshot
 //!           -> DIR/0001/{trace/, alert.json, evidence.json, explanation.txt}
 //!   ends:   signal, --duration, --max-captures, disk budget, instance gone
+//!           (without TRACKER: gone, and not replaced by `apply`)
 //! ```
 //!
 //! The instance is created first, because the kernel then validates its parameters: after a typo, nothing is started.
+//! Without TRACKER, an instance that replaces the removed one is recorded from its start, by the same flight recorder:
+//! `apply` replaces an instance to change a parameter that can only be given at creation. As long as an `apply` is
+//! running, the recorder waits for the new instance.
 //! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new one.
-//! A capture in the default directory is also listed for `export`, which may not read it (see [`index`]).
+//! The times of `--cooldown` and `--max-per-day` include suspends. If the time of day is set, dates are corrected (see
+//! [`dates`]).
+//! A capture in the default directory is also listed for `export`, which may lack permission to read it (see
+//! [`index`]).
 //!
 //! A failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
 //!
@@ -19,6 +26,7 @@
 //! leaves a note for the next run (see [`leftovers`]).
 
 mod args;
+mod dates;
 mod estimate;
 pub(crate) mod evidence;
 pub(crate) mod flight;
@@ -28,15 +36,17 @@ pub(crate) mod leftovers;
 mod policy;
 mod relay;
 mod room;
+mod same;
 mod span;
 pub(crate) mod stream;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use lt_common::Outcome;
-use lt_common::capture::{Captures, Partial, Record, Taken};
+use lt_common::capture::{Captures, Partial, Record, Taken, size_of};
+use lt_common::clock;
 use lt_common::group::{self, Change, Followed, Groups};
 use lt_common::out::{self, bytes, note};
 use lt_common::wait::{Signals, Wake};
@@ -44,6 +54,7 @@ use lt_proc::evidence::Evidence;
 use lt_proc::{Nanos, ProcRoot};
 
 pub(crate) use self::args::RecordArgs;
+use self::dates::{Dates, Jump};
 use self::estimate::Estimate;
 use self::evidence::Collector;
 use self::flight::Flight;
@@ -55,6 +66,7 @@ use self::policy::{History, Skip};
 use self::relay::Relay;
 use self::room::room;
 use self::stream::{Stream, Woken};
+use crate::config::{STATE, is_being_applied};
 use crate::explain::explain;
 use crate::service::Service;
 
@@ -66,6 +78,13 @@ const SAMPLE: Duration = Duration::from_secs(1);
 
 /// How often to check whether the flight recorder still records.
 const LOOK: Duration = Duration::from_secs(30);
+
+/// How long to wait for an instance that replaces the removed one if this user has no permission to check whether
+/// `apply` is running.
+const REPLACED: Duration = Duration::from_secs(10);
+
+/// Time between two looks for an instance that replaces the removed one.
+const REPLACED_LOOK: Duration = Duration::from_millis(100);
 
 /// Maximum number of alerts of one wake-up that are explained; alert.json has all of them.
 const EXPLAINED: usize = 3;
@@ -87,6 +106,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let mut left = Note::new();
     let mut armed = Armed::prepare(root, args, &mut left)?;
     note("setting up the flight recorder and measuring for a second");
+    let dates = Dates::start();
     let flight = Flight::start(args.plan(&tracker), captures.path(), &mut left)?;
     let begun = Instant::now();
     if !signals.sleep(SAMPLE)? {
@@ -114,7 +134,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     }
     let evidence = Collector::start(Path::new("/"));
     out::line(&evidence.to_string())?;
-    let stream = armed.arm(&mut left)?;
+    let stream = armed.arm()?;
     real_time();
     out::line(&format!("instance: {}", armed.line()))?;
     out::line(&format!(
@@ -135,8 +155,10 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         flight,
         evidence,
         index: is_default.then(|| Index::new(alerts)),
+        dates,
         left: &mut left,
         failure: String::new(),
+        unlimited: None,
     };
     recorder.wait_for_alerts(stream, machine)
 }
@@ -149,11 +171,13 @@ fn estimate(
     tracker: &str,
     begun: Instant,
 ) -> Result<Estimate> {
+    // Not after the snapshot: writing it takes time that its contents do not cover.
+    let sampled = begun.elapsed();
     let sample = flight.snapshot(captures)?;
     Estimate::measure(
         &sample.path.join("trace"),
         args.buffers(),
-        begun.elapsed(),
+        sampled,
         &args.saved_by_lean(tracker),
     )
 }
@@ -204,9 +228,12 @@ struct Machine<'a> {
     evidence: Collector,
     /// `None` if the captures go to another directory than the default one.
     index: Option<Index>,
+    dates: Dates,
     left: &'a mut Note,
     /// The last failure to restart the flight recorder, to report each failure once.
     failure: String,
+    /// The last cgroup to which the instance could not be limited, to report each one once.
+    unlimited: Option<u64>,
 }
 
 /// Result of a wake-up that the policy wants captured.
@@ -215,8 +242,8 @@ enum Kept {
     Capture(PathBuf),
     /// Alerts without a trace: in a capture, or only on standard error. The failure has been reported.
     Alerts(Option<PathBuf>),
-    /// Nothing: the disk budget has no room.
-    Nothing,
+    /// Nothing: the disk budget has no room; if `is_for_now`, until other recorders have saved their captures.
+    Nothing { is_for_now: bool },
 }
 
 impl Recorder<'_> {
@@ -241,7 +268,7 @@ impl Recorder<'_> {
                 look = Instant::now() + LOOK;
             }
             if let Some(cgroup) = followed.take_if(|cgroup| cgroup.due() <= Instant::now()) {
-                followed = self.follow(cgroup, machine.left);
+                followed = self.follow(cgroup, &mut machine);
             }
             let due = followed.as_ref().map(Followed::due);
             let wake = [end, Some(look), due].into_iter().flatten().min();
@@ -271,14 +298,11 @@ impl Recorder<'_> {
                 }
             }
             if woken.end {
-                self.armed.set_removed();
-                let unloaded = lt_common::module::is_going() || !self.root.is_loaded();
-                let what = match unloaded {
-                    true => "the latency_tracker module was unloaded".to_string(),
-                    false => format!("instance {} was removed", self.args.name()),
+                let Some(next) = self.successor(end)? else {
+                    break;
                 };
-                note(&format!("{what}, so the run ends"));
-                break;
+                stream = next;
+                followed = self.followed();
             }
         }
         self.service.stopping();
@@ -290,6 +314,57 @@ impl Recorder<'_> {
         Ok(outcome)
     }
 
+    /// Returns the alerts of the instance that replaces the removed one. While an `apply` is running, waits for that
+    /// instance, though not beyond `end`. `None` if the run ends, which is reported. With TRACKER, the run ends with
+    /// the instance that it has created or found.
+    fn successor(&self, end: Option<Instant>) -> Result<Option<Stream>> {
+        self.armed.set_removed();
+        let (root, name) = (self.root, self.args.name());
+        let is_unloaded = || lt_common::module::is_going() || !root.is_loaded();
+        let last = Instant::now() + REPLACED;
+        let mut is_waiting = false;
+        while self.args.tracker.is_none() && !is_unloaded() {
+            // Read before the instances: an `apply` that has ended since the removal has created the instance by now.
+            let may_come = is_being_applied(Path::new(STATE));
+            // By the end of the stream, `control` no longer lists the removed instance. It lists another one of this
+            // name only once the files of the removed one are gone.
+            if let Ok(instance) = root.instance(name) {
+                let tracker = self.armed.tracker();
+                if instance.tracker != tracker {
+                    bail!(
+                        "instance {name} was replaced by one of the tracker {}, and this run records the events for \
+                         {tracker}: start it again",
+                        instance.tracker
+                    );
+                }
+                let stream = Stream::open_whole(root, name)?;
+                note(&format!(
+                    "instance {name} was replaced: the run continues with the new one; operations in between were not \
+                     tracked"
+                ));
+                out::line(&format!("instance: {instance}"))?;
+                return Ok(Some(stream));
+            }
+            let now = Instant::now();
+            let is_over = !may_come.unwrap_or(now < last) || end.is_some_and(|end| end <= now);
+            if is_over || self.signals.last().is_some() {
+                break;
+            }
+            if !std::mem::replace(&mut is_waiting, true) {
+                note(&format!(
+                    "instance {name} was removed: waiting for `apply`, which may replace it"
+                ));
+            }
+            self.service.sleep(self.signals, REPLACED_LOOK)?;
+        }
+        let what = match is_unloaded() {
+            true => "the latency_tracker module was unloaded".to_string(),
+            false => format!("instance {name} was removed"),
+        };
+        note(&format!("{what}, so the run ends"));
+        Ok(None)
+    }
+
     /// Captures the alerts, or reports the reason for not doing so. Returns whether the run continues.
     fn react(
         &self,
@@ -298,7 +373,7 @@ impl Recorder<'_> {
         history: &mut History,
         machine: &mut Machine<'_>,
     ) -> Result<bool> {
-        if let Err(skip) = history.decide(&self.args.policy(), woken_at) {
+        if let Err(skip) = history.decide(&self.args.policy(), clock::since_boot()) {
             history.skipped += 1;
             self.service.alerts(&woken.alerts, None);
             self.say_skipped(woken, skip)?;
@@ -308,7 +383,7 @@ impl Recorder<'_> {
         let path = match &kept {
             Ok(Kept::Capture(path)) => Some(path),
             Ok(Kept::Alerts(path)) => path.as_ref(),
-            Ok(Kept::Nothing) | Err(_) => None,
+            Ok(Kept::Nothing { .. }) | Err(_) => None,
         };
         self.service
             .alerts(&woken.alerts, path.map(PathBuf::as_path));
@@ -317,22 +392,26 @@ impl Recorder<'_> {
         let _ = std::thread::scope(|scope| scope.spawn(|| machine.evidence.rearm()).join());
         match kept {
             Kept::Capture(path) => {
-                history.captured(Instant::now());
+                history.captured(clock::since_boot());
                 // Checked here, because the snapshot of a stopped recorder does not fail.
                 self.look(machine);
-                self.forget_old();
+                self.forget_old(machine);
                 self.list(&path, machine);
                 self.say_state(history)?;
             }
             Kept::Alerts(path) => {
-                history.failed(Instant::now());
-                self.forget_old();
+                history.failed(clock::since_boot());
+                self.forget_old(machine);
                 if let Some(path) = path {
                     self.list(&path, machine);
                 }
                 self.say_state(history)?;
             }
-            Kept::Nothing => {
+            Kept::Nothing { is_for_now: true } => {
+                history.refused(clock::since_boot());
+                self.say_skipped(woken, Skip::Others)?;
+            }
+            Kept::Nothing { is_for_now: false } => {
                 history.skipped += 1;
                 self.say_skipped(woken, Skip::Budget)?;
                 let hint = match self.args.rotate {
@@ -359,9 +438,9 @@ impl Recorder<'_> {
         self.armed.cgroup().and_then(Followed::of)
     }
 
-    /// If the cgroup of the instance has a successor, limits the instance to that one. Returns the cgroup to follow, if
-    /// there is one.
-    fn follow(&self, mut followed: Followed, left: &mut Note) -> Option<Followed> {
+    /// If the cgroup of the instance has a successor, limits the instance to that one. After a failure, which is
+    /// reported once, the next look tries again. Returns the cgroup to follow, if there is one.
+    fn follow(&self, mut followed: Followed, machine: &mut Machine<'_>) -> Option<Followed> {
         let name = self.args.name();
         let Some(change) = followed.look(|| None) else {
             return Some(followed);
@@ -375,12 +454,17 @@ impl Recorder<'_> {
                 "the cgroup of {name} was removed: nothing is tracked until it is created again"
             )),
             Change::New(number) => {
-                if let Err(error) = self.armed.limit_to(number, left) {
-                    note(&format!(
-                        "the cgroup of {name} was created again, but the instance is still limited to the old one, so \
-                         nothing is tracked: {error:#}"
-                    ));
-                    return None;
+                if let Err(error) = self.armed.limit_to(number, machine.left) {
+                    let is_reported = machine.unlimited == Some(number);
+                    // The instance may have been removed meanwhile.
+                    if !is_reported && self.armed.cgroup() == Some(followed.number()) {
+                        machine.unlimited = Some(number);
+                        note(&format!(
+                            "the cgroup of {name} was created again, but the instance is still limited to the old one, \
+                             so nothing is tracked: {error:#}"
+                        ));
+                    }
+                    return Some(followed);
                 }
                 let unseen = followed.watch(number);
                 note(&format!(
@@ -393,11 +477,32 @@ impl Recorder<'_> {
         Some(followed)
     }
 
-    /// Restarts a flight recorder that has stopped, and reports the gap.
+    /// Restarts a flight recorder that has stopped, and reports the gap. If the time of day was set, `--keep-for` also
+    /// corrects the dates of captures: after a reboot, their age is known only by these.
     fn look(&self, machine: &mut Machine<'_>) {
         if let Some(lost) = self.revive(machine) {
             note(&lost);
         }
+        if self.check_dates(machine) {
+            self.forget_old(machine);
+        }
+    }
+
+    /// If the time of day was set, or the machine was suspended, dates later traces by the present time of day. Returns
+    /// whether the time of day was set, which is reported.
+    fn check_dates(&self, machine: &mut Machine<'_>) -> bool {
+        let Some(jump) = machine.dates.look() else {
+            return false;
+        };
+        if let Jump::Set(how) = &jump {
+            note(how);
+        }
+        if let Err(error) = machine.flight.set_date() {
+            note(&format!(
+                "later traces of this run may have the former time of day: {error:#}"
+            ));
+        }
+        jump != Jump::Suspended
     }
 
     /// Restarts the flight recorder if it has stopped, and returns a description of the gap. Reports a failure.
@@ -453,8 +558,8 @@ impl Recorder<'_> {
         let saved = partial.and_then(|mut partial| {
             let alone = self.captures.alone()?;
             let number = self.captures.number(&mut partial)?;
-            if !self.make_room()? {
-                return Ok(None);
+            if let Some(nothing) = self.make_room(&partial)? {
+                return Ok(Err(nothing));
             }
             drop(alone);
             let mut record = self.record(number, took, woken, history, failure.as_deref());
@@ -475,19 +580,24 @@ impl Recorder<'_> {
                 &(serde_json::to_string_pretty(&record)? + "\n"),
             )?;
             self.write_evidence(&partial, &evidence);
-            Ok(Some((partial, number)))
+            self.service.alive();
+            let explain = || explanation(self.service, self.captures, &partial, woken);
+            let text = (failure.is_none() && !self.args.no_explain).then(explain);
+            // The files besides the trace count, too.
+            let _alone = self.captures.alone()?;
+            Ok(match self.make_room(&partial)? {
+                Some(nothing) => Err(nothing),
+                None => Ok((partial, number, text)),
+            })
         });
-        let (partial, number) = match saved {
-            Ok(Some(saved)) => saved,
-            Ok(None) => return Ok(Kept::Nothing),
+        let (partial, number, text) = match saved {
+            Ok(Ok(saved)) => saved,
+            Ok(Err(nothing)) => return Ok(nothing),
             Err(error) => {
                 self.print_alerts(woken, &error);
                 return Ok(Kept::Alerts(None));
             }
         };
-        self.service.alive();
-        let explained = failure.is_none() && !self.args.no_explain;
-        let text = explained.then(|| explanation(self.service, self.captures, &partial, woken));
         let path = match self.captures.keep(partial, number) {
             Ok(path) => path,
             Err(error) => {
@@ -586,8 +696,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// Prints the alerts on standard error as the kernel wrote them, since they are not in any file; in the journal
-    /// without stacks of user space.
+    /// Prints the alerts on standard error as the kernel wrote them, since they are not in any file. In the journal,
+    /// they have no user-space addresses.
     fn print_alerts(&self, woken: &Woken, error: &anyhow::Error) {
         note(&format!("alerts not saved: {error:#}"));
         note(&room(self.captures.path()));
@@ -600,8 +710,9 @@ impl Recorder<'_> {
         }
     }
 
-    /// Whether a capture that has its number fits, after removal of old captures with `--rotate`.
-    fn make_room(&self) -> Result<bool> {
+    /// Returns [`Kept::Nothing`] unless all captures fit into the disk budget, with `partial`, which has its number.
+    /// With `--rotate`, removes old captures to make room. The caller must hold the lock of [`Captures::alone`].
+    fn make_room(&self, partial: &Partial) -> Result<Option<Kept>> {
         let (budget, rotate) = (self.args.disk_budget.0, self.args.rotate);
         let removed = |oldest: &Path| {
             note(&format!(
@@ -609,14 +720,21 @@ impl Recorder<'_> {
                 oldest.display()
             ));
         };
-        self.captures.make_room(budget, rotate, removed)
+        if self.captures.make_room(budget, rotate, removed)? {
+            return Ok(None);
+        }
+        // With `rotate`, all complete captures may be removed, so unfinished ones of other recorders take the room.
+        let is_for_now = rotate && size_of(&partial.path) <= budget;
+        Ok(Some(Kept::Nothing { is_for_now }))
     }
 
     /// Removes captures that exceed the age limit, and then those that exceed the number to keep.
-    fn forget_old(&self) {
+    fn forget_old(&self, machine: &mut Machine<'_>) {
+        self.check_dates(machine);
         if let Some(age) = self.args.keep_for {
             let why = format!("older than {age}");
-            self.forget(&why, |captures| captures.remove_older(age.into()));
+            let by_date = machine.dates.are_settled();
+            self.forget(&why, |captures| captures.remove_older(age.into(), by_date));
         }
         if let Some(keep) = self.args.keep {
             let why = format!("to keep the newest {keep}");

@@ -170,7 +170,6 @@ pub(crate) fn measure(
     leftovers::clean_noted(root);
     let mut left = Note::new();
     let waiting = command.as_ref().map(Program::wait_to_start).transpose()?;
-    left.set_waiting(waiting.as_ref().map(Waiting::id));
     if let Some(waiting) = &waiting {
         question.limit_to(waiting.id(), &trackers)?;
     }
@@ -178,7 +177,6 @@ pub(crate) fn measure(
     (plan.complete)(&mut question, &trackers)?;
     let mut instance = Watch::start(root, &question, &mut left)?;
     let begun = Instant::now();
-    left.set_waiting(None);
     let running = waiting.map(Waiting::start).transpose()?;
     let time = plan.duration.map(Duration::from);
     let time = time.or((running.is_none()).then_some(TIME));

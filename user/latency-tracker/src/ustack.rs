@@ -76,8 +76,6 @@ impl Names {
     /// The names of functions in a process that exists.
     fn names(&mut self, alert: &Alert, addresses: &[u64], found: &Found) -> UserNames {
         let mut frames = frames(addresses, &found.mappings);
-        // A return address follows the call instruction, which may be the last one of its function.
-        let calls: Vec<u64> = addresses.iter().map(|a| a.saturating_sub(1)).collect();
         if self.lookups.is_multiple_of(LOOKUPS) {
             self.symbolizer = None;
         }
@@ -98,13 +96,18 @@ impl Names {
         let mut error = None;
         // Each address is looked up separately: without frame pointers, it may lie anywhere, and an error must not
         // affect the other names.
-        for (frame, call) in frames.iter_mut().zip(calls) {
-            let Some(mapping) = found.mappings.iter().find(|mapping| mapping.has(call)) else {
+        for (n, (frame, address)) in frames.iter_mut().zip(addresses).enumerate() {
+            // The innermost address is the next instruction, perhaps the first one of its function. All others are
+            // return addresses: each follows a call instruction, which may be the last one of its function.
+            let back = u64::from(n > 0);
+            let place = address.saturating_sub(back);
+            let Some(mapping) = found.mappings.iter().find(|mapping| mapping.has(place)) else {
                 continue;
             };
             let link = mapping.link(alert.pid);
-            let in_debug_file = || debug::find(symbolizer, &link, mapping.offset_of(call));
-            let named = match symbol(symbolizer.symbolize_single(&source, Input::AbsAddr(call))) {
+            let in_debug_file = || debug::find(symbolizer, &link, mapping.offset_of(place));
+            let named = symbolizer.symbolize_single(&source, Input::AbsAddr(place));
+            let named = match symbol(named) {
                 Ok(None) => in_debug_file(),
                 Err(why) => in_debug_file().and_then(|one| one.map(Some).ok_or(why)),
                 named => named,
@@ -112,7 +115,7 @@ impl Names {
             match named {
                 Ok(Some((name, offset))) => {
                     frame.name = Some(name);
-                    frame.offset = Some(offset + 1);
+                    frame.offset = Some(offset + back);
                 }
                 Ok(None) => {}
                 Err(why) => error = error.or(Some(why)),

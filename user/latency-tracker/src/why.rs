@@ -9,6 +9,7 @@
 //!   ends: first late operation (if its cause began before the recording, a later one: see `TRIES`), --duration,
 //!         signal, end of the command
 //!   with --worst or a command: a late operation does not end the run; the longest one is explained
+//!   while nothing is late, a threshold that was measured comes down: see `Threshold`
 //!   meanwhile, once a second: if the target's cgroup has a successor, the instances are limited to that one
 //! ```
 //!
@@ -52,6 +53,8 @@ const USUAL: Duration = Duration::from_secs(5);
 const LEAST: Nanos = Nanos(1_000_000);
 /// Threshold if no operation ended while the usual delays were measured.
 const UNKNOWN: Nanos = Nanos(10_000_000);
+/// Time without a late operation after which the threshold comes down, unless the user sets the duration.
+const LOWERED: Duration = Duration::from_secs(5);
 /// Time to wait for the end of a longer operation around the late one.
 const AROUND: Duration = Duration::from_millis(100);
 /// Time for which a target other than a command is watched, unless the user sets one.
@@ -69,7 +72,6 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     let mut left = Note::new();
     let command = Program::find(&args.command)?;
     let waiting = command.as_ref().map(Program::wait_to_start).transpose()?;
-    left.set_waiting(waiting.as_ref().map(Waiting::id));
     let mut target = Target::find(args, waiting.as_ref().map(Waiting::id))?;
     let followed = target.followed.take();
     let _module = Loaded::load(root)?;
@@ -82,7 +84,14 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         (None, Some(_)) => None,
         (None, None) => Some(WATCHED),
     };
-    let end = whole.map(|time| Instant::now() + time);
+    let started = Instant::now();
+    let end = whole.map(|time| started + time);
+    // A threshold that was measured may come down.
+    let quarter = |time: Nanos| Duration::from(time) / 4;
+    let every = match (args.over, &waiting) {
+        (None, None) => Some(args.duration.map_or(LOWERED, quarter)),
+        _ => None,
+    };
     let over = match (args.over, &waiting) {
         (Some(over), _) => over,
         (None, Some(_)) => LEAST,
@@ -91,7 +100,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
             note(&format!(
                 "watching {} for {} to measure the usual delays",
                 target.name,
-                Nanos(time.as_nanos() as u64).exact()
+                nanos(time).exact()
             ));
             if !rest(&signals, &mut watched, time)? {
                 return Ok(Outcome::Fine);
@@ -100,7 +109,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
                 out::line(&line)?;
             }
             let longest = watched.longest();
-            longest.map_or(UNKNOWN, |longest| round(Nanos(longest.0 / 2)).max(LEAST))
+            longest.map_or(UNKNOWN, half)
         }
     };
     let flight = match args.no_trace {
@@ -108,13 +117,13 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         false => flight(&target, captures.path(), &mut left),
     };
     let worst = args.worst || waiting.is_some();
-    let evidence = Collector::start(Path::new("/"));
-    watched.arm(over, worst, &mut left)?;
+    let evidence = flight.as_ref().map(|_| Collector::start(Path::new("/")));
+    watched.leave_out(flight.as_ref().and_then(Flight::served_by));
+    watched.arm(over, worst)?;
     if signals.last().is_some() {
         return Ok(Outcome::Fine);
     }
     let began = flight.as_ref().map_or(0, |_| now());
-    left.set_waiting(None);
     let running = match waiting {
         Some(waiting) => Some(waiting.start()?),
         None => {
@@ -130,6 +139,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     let _ = rt::raise();
     let mut search = Search {
         signals: &signals,
+        threshold: Threshold::new(over, every),
         worst,
         began,
         flight,
@@ -142,8 +152,10 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     };
     search.wait(&mut watched, end, running)?;
     let (found, missed) = (search.found.take(), search.missed);
+    let threshold = search.threshold;
     if found.is_none() {
         watched.look()?;
+        watched.leave_out(search.flight.as_ref().and_then(Flight::served_by));
     }
     if let Some(unseen) = watched.unseen() {
         note(&unseen);
@@ -163,7 +175,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     }
     match found {
         None => {
-            nothing(&watched, &target, over)?;
+            nothing(&watched, &target, &threshold, started)?;
             Ok(Outcome::Fine)
         }
         Some(mut found) => {
@@ -221,16 +233,63 @@ fn flight(target: &Target, output: &Path, left: &mut Note) -> Option<Flight> {
     }
 }
 
+/// The threshold. Unless the user has set it, it comes down while nothing is late.
+#[derive(Debug, Clone, Copy)]
+struct Threshold {
+    over: Nanos,
+    /// When it was set.
+    set: Instant,
+    /// How long nothing must be late before it may come down; `None` if it never does.
+    every: Option<Duration>,
+    /// When it was set, or last left as it was.
+    looked: Instant,
+}
+
+impl Threshold {
+    fn new(over: Nanos, every: Option<Duration>) -> Self {
+        let now = Instant::now();
+        Self {
+            over,
+            set: now,
+            every,
+            looked: now,
+        }
+    }
+
+    /// When it may come down.
+    fn due(&self) -> Option<Instant> {
+        self.every.map(|every| self.looked + every)
+    }
+
+    /// Lowers the threshold to half of the longest delay since it was set, if it is time and this is lower. Returns
+    /// whether it did. Nothing must have been late.
+    fn lower(&mut self, now: Instant, longest: impl FnOnce() -> Option<Nanos>) -> bool {
+        if self.due().is_none_or(|due| now < due) {
+            return false;
+        }
+        self.looked = now;
+        match longest().map(half) {
+            Some(half) if half < self.over => {
+                (self.over, self.set) = (half, now);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The search for a late operation to explain.
 struct Search<'a> {
     signals: &'a Signals,
+    threshold: Threshold,
     /// Whether to find the longest delay of the whole run.
     worst: bool,
     /// A time at which the recording was already running, `CLOCK_MONOTONIC`, ns; 0 without a recording.
     began: u64,
     flight: Option<Flight>,
     captures: &'a Captures,
-    evidence: Collector,
+    /// Facts for an explanation from a trace; `None` without a recording.
+    evidence: Option<Collector>,
     missed: u64,
     /// Number of explained operations whose cause began before the recording.
     cut: usize,
@@ -246,6 +305,8 @@ struct Found {
     beside: Vec<Alert>,
     /// The capture; `None` without a trace.
     capture: Option<PathBuf>,
+    /// The time of day of the alert, in UTC.
+    clock: String,
     /// The explanation from the capture, once there is one.
     explained: Option<Result<Explained>>,
 }
@@ -262,12 +323,16 @@ impl Search<'_> {
             watched.follow()?;
             let has_ended = command.as_ref().map_or(Ok(false), Running::has_ended)?;
             let is_over = end.is_some_and(|end| Instant::now() >= end);
+            if !is_over && !has_ended {
+                self.lower(watched)?;
+            }
             // The alerts of the command's last operations can be read by now.
             let woken = match has_ended || is_over {
                 true => Wake::Ready,
                 false => {
                     let files = watched.files().chain(command.as_ref().map(Running::file));
-                    let wake = end.into_iter().chain(watched.due()).min();
+                    let due = [end, watched.due(), self.lowers()];
+                    let wake = due.into_iter().flatten().min();
                     self.signals.wait(files, wake)?
                 }
             };
@@ -295,6 +360,29 @@ impl Search<'_> {
         }
     }
 
+    /// When the threshold may come down: never again once an operation was late.
+    fn lowers(&self) -> Option<Instant> {
+        self.threshold.due().filter(|_| self.found.is_none())
+    }
+
+    /// Lowers the threshold if nothing has exceeded it for long enough, and says so.
+    fn lower(&mut self, watched: &mut Watched<'_>) -> Result<()> {
+        if self.lowers().is_none() {
+            return Ok(());
+        }
+        let (old, now) = (self.threshold, Instant::now());
+        if self.threshold.lower(now, || watched.longest_since_set()) {
+            let new = self.threshold.over;
+            note(&format!(
+                "nothing took longer than {} for {}: the threshold is now {new}, half of the longest delay",
+                old.over,
+                nanos(now - old.set)
+            ));
+            watched.arm(new, self.worst)?;
+        }
+        Ok(())
+    }
+
     /// Whether the search ends with what was found.
     fn is_complete(&self) -> bool {
         let is_enough = |found: &Found| found.is_enough(self.began, self.cut);
@@ -307,7 +395,8 @@ impl Search<'_> {
         if seen.alerts.is_empty() {
             return Ok(());
         }
-        let late = self.evidence.woken(&seen.alerts);
+        let collector = self.evidence.as_mut();
+        let late = collector.map(|collector| collector.woken(&seen.alerts));
         if !self.worst {
             // The system call around a late request or wait ends later.
             self.signals.sleep(AROUND)?;
@@ -338,6 +427,7 @@ impl Search<'_> {
         let at_once = capture.as_deref().filter(|_| !self.worst);
         let found = Found {
             explained: at_once.map(|capture| explanation(capture, &alert)),
+            clock: lt_common::clock::at(alert.time),
             alert,
             beside: seen.alerts,
             capture,
@@ -372,25 +462,26 @@ impl Search<'_> {
         &mut self,
         alert: &Alert,
         alerts: &[Alert],
-        late: crate::record::evidence::Seen,
+        late: Option<crate::record::evidence::Seen>,
     ) -> Result<Option<PathBuf>> {
-        let evidence = |collector: &mut Collector| {
+        let (Some(flight), Some(collector), Some(late)) = (&self.flight, &mut self.evidence, late)
+        else {
+            return Ok(None);
+        };
+        let evidence = || {
             let evidence = collector.finish(late);
             collector.rearm();
             evidence
         };
         // A trace that started during the delay does not show the cause.
-        let flight = match &self.flight {
-            Some(flight) if alert.start() >= self.began => flight,
-            _ => {
-                evidence(&mut self.evidence);
-                return Ok(None);
-            }
-        };
+        if alert.start() < self.began {
+            evidence();
+            return Ok(None);
+        }
         let begun = Instant::now();
         let partial = flight.snapshot(self.captures);
         let took = begun.elapsed();
-        let evidence = evidence(&mut self.evidence);
+        let evidence = evidence();
         let mut partial = partial?;
         let alone = self.captures.alone()?;
         let number = self.captures.number(&mut partial)?;
@@ -459,7 +550,7 @@ impl Found {
             (None, Some(capture)) => Some(explanation(capture, &self.alert)),
             (explained, _) => explained,
         };
-        let alone = || alone::text(&self.alert, &self.beside);
+        let alone = || alone::text_at(&self.alert, &self.beside, &self.clock);
         let text = match explained {
             None => alone(),
             Some(Ok(explained)) => explained.text,
@@ -467,7 +558,10 @@ impl Found {
         };
         if let Some(capture) = &self.capture {
             let file = capture.join("explanation.txt");
-            std::fs::write(&file, &text).with_context(|| file.display().to_string())?;
+            // A full disk must not cost the explanation.
+            if let Err(error) = std::fs::write(&file, &text) {
+                note(&format!("{} not saved: {error}", file.display()));
+            }
         }
         for line in text.lines() {
             out::line(line)?;
@@ -477,25 +571,66 @@ impl Found {
 }
 
 /// Reports that nothing was late, and the operations that were counted.
-fn nothing(watched: &Watched<'_>, target: &Target, over: Nanos) -> Result<()> {
-    out::line(&format!("{}: nothing took longer than {over}", target.name))?;
+fn nothing(
+    watched: &Watched<'_>,
+    target: &Target,
+    threshold: &Threshold,
+    started: Instant,
+) -> Result<()> {
+    let over = threshold.over;
+    // Before the output, which takes time.
+    let seen = watched.longest_since_set();
+    let (armed, whole) = (threshold.set.elapsed(), started.elapsed());
+    out::line(&format!(
+        "{}: nothing took longer than {over} in the {} since this threshold was set",
+        target.name,
+        nanos(armed)
+    ))?;
+    out::line(&format!(
+        "\nAll operations in the {} since the start, also before the threshold was set:",
+        nanos(whole)
+    ))?;
     for line in watched.table()? {
         out::line(&line)?;
     }
     let stuck = watched.stuck(over);
-    if stuck.is_empty() {
-        return Ok(());
+    if !stuck.is_empty() {
+        out::line("\nBut these operations have not ended yet:")?;
     }
-    out::line("\nBut these operations have not ended yet:")?;
     for (tracker, pending) in stuck.iter().take(STUCK) {
         for line in alone::unfinished(tracker, pending) {
             out::line(&line)?;
         }
     }
-    match stuck.len().saturating_sub(STUCK) {
-        0 => Ok(()),
-        more => out::line(&format!("  and {more} more")),
+    if let more @ 1.. = stuck.len().saturating_sub(STUCK) {
+        out::line(&format!("  and {more} more"))?;
     }
+    match suggested(over, [seen, watched.longest()]) {
+        None => Ok(()),
+        Some(lower) => out::line(&format!(
+            "\nTo explain shorter operations, try --over {}.",
+            lower.exact()
+        )),
+    }
+}
+
+/// A threshold below `over` that the first of these longest delays exceeds.
+fn suggested(over: Nanos, longest: [Option<Nanos>; 2]) -> Option<Nanos> {
+    let mut longest = longest.into_iter().flatten();
+    longest.find_map(|longest| {
+        let half = half(longest);
+        (half < over && half < longest).then_some(half)
+    })
+}
+
+/// The threshold for a longest delay: half of it.
+fn half(longest: Nanos) -> Nanos {
+    round(Nanos(longest.0 / 2)).max(LEAST)
+}
+
+/// A duration as printed.
+fn nanos(time: Duration) -> Nanos {
+    Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Rounds a time down to two significant digits.
@@ -560,6 +695,7 @@ mod tests {
         Found {
             alert: Alert::parse(&line).unwrap(),
             beside: Vec::new(),
+            clock: String::new(),
             capture: None,
             explained: is_cut.map(|is_cut| Ok(Explained { text, is_cut })),
         }
@@ -591,6 +727,45 @@ mod tests {
             (0, 0),
         ] {
             assert_eq!(round(Nanos(time)), Nanos(rounded));
+        }
+    }
+
+    #[test]
+    fn a_threshold_comes_down_while_nothing_is_late() {
+        let ms = |ms: u64| Nanos(ms * 1_000_000);
+        let second = Duration::from_secs(1);
+        let mut threshold = Threshold::new(ms(780), Some(5 * second));
+        let start = threshold.set;
+        let mut after = |seconds: u32, longest: Option<Nanos>| {
+            let lowered = threshold.lower(start + seconds * second, || longest);
+            (lowered, threshold.over)
+        };
+        assert_eq!(after(4, Some(ms(250))), (false, ms(780)));
+        assert_eq!(after(5, Some(ms(251))), (true, ms(120)));
+        // The time starts again, also if the threshold stays.
+        assert_eq!(after(9, Some(ms(100))), (false, ms(120)));
+        assert_eq!(after(10, None), (false, ms(120)));
+        assert_eq!(after(14, Some(ms(100))), (false, ms(120)));
+        assert_eq!(after(15, Some(ms(300))), (false, ms(120)));
+        assert_eq!(after(20, Some(Nanos(900))), (true, LEAST));
+        assert_eq!(after(25, Some(Nanos(900))), (false, LEAST));
+        // The user's threshold.
+        let mut set = Threshold::new(ms(780), None);
+        assert!(!set.lower(start + 999 * second, || Some(ms(2))));
+        assert_eq!(set.over, ms(780));
+    }
+
+    #[test]
+    fn a_suggested_threshold_is_one_that_was_exceeded() {
+        let ms = |ms: u64| Nanos(ms * 1_000_000);
+        for (over, seen, whole, expected) in [
+            (780, Some(ms(250)), Some(ms(1_570)), Some(ms(120))),
+            (100, None, Some(ms(137)), Some(ms(68))),
+            (100, None, Some(ms(300)), None),
+            (100, Some(Nanos(900)), None, None),
+            (100, None, None, None),
+        ] {
+            assert_eq!(suggested(ms(over), [seen, whole]), expected);
         }
     }
 }

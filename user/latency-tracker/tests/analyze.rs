@@ -114,7 +114,7 @@ fn the_pieces_of_every_path_tile_its_time() {
             for step in json["path"].as_array().unwrap() {
                 assert_eq!(number(&step["begin"]), at);
                 at = number(&step["end"]);
-                // Exactly the steps of other threads, which explain a wait, have a depth.
+                // Exactly the steps of other threads, which explain a wait, are deeper than 0.
                 let own = step["thread"]["tid"] == json["thread"]["tid"];
                 assert_eq!(own, number(&step["depth"]) == 0, "{step}");
                 deep += u64::from(!own);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `bench` from outside: the real loop on this machine, and refused options. Times are printed and
-//! never judged, since this machine has other work to do. As an ordinary task the loop needs no
+//! `bench` from outside: the real loop on this machine, and refused options. No test depends on how long
+//! a loop takes, since this machine has other work to do. As an ordinary task the loop needs no
 //! permission. As root it is tried at a real-time priority, too.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]

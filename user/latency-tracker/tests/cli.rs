@@ -627,6 +627,34 @@ fn what_stops_or_limits_the_exporter_is_one_line() {
 }
 
 #[test]
+fn metrics_that_cannot_be_sent_are_reported_with_the_cause() {
+    let tree = Tree::new("unsent");
+    let mut command = tree.command(&[
+        "export",
+        "--listen",
+        "127.0.0.1:0",
+        "--otlp",
+        "http://127.0.0.1:1",
+        "--interval",
+        "1s",
+    ]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // It has read the files before it prints its address.
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    fs::write(tree.0.join("new"), "attempts twelve\n").unwrap();
+    fs::rename(tree.0.join("new"), tree.0.join("slow/stats")).unwrap();
+    let err = BufReader::new(child.stderr.take().unwrap());
+    let mut notes = err.lines().map(Result::unwrap);
+    let note = notes.find(|note| note.contains("no metrics: ")).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let cause = "slow/stats: line 1: \"twelve\": expected a number from 0 to 2^64-1";
+    assert!(note.ends_with(cause), "{note}");
+}
+
+#[test]
 fn not_permitted_is_not_missing() {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
@@ -906,6 +934,7 @@ fn man_pages_and_completions_are_generated() {
         "latency-tracker-analyze-locks.1",
         "latency-tracker-analyze-work.1",
         "latency-tracker-analyze-reclaim.1",
+        "latency-tracker-analyze-net.1",
         "latency-tracker-watch.1",
         "latency-tracker-top.1",
     ] {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! `analyze --parquet` from outside: each row is one of the durations of `--json`, on real traces (lt-ctf's testdata) and
-//! on made-up ones of disk requests, locks, work items and reclaim; and what a second run, an interruption and a wrong
-//! option leave.
+//! on made-up ones of disk requests, locks, work items, reclaim and packets; and what a second run, an interruption and
+//! a wrong option leave.
 //! (host/fleet has the queries.)
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
@@ -159,7 +159,7 @@ fn sorted(rows: impl IntoIterator<Item = Vec<Value>>) -> Vec<String> {
     rows
 }
 
-const OPERATION: [&str; 20] = [
+const OPERATION: [&str; 22] = [
     "duration_ns",
     "start_ns",
     "end_ns",
@@ -180,6 +180,8 @@ const OPERATION: [&str; 20] = [
     "function",
     "workqueue",
     "reclaim",
+    "file",
+    "ended",
 ];
 
 /// An operation of the JSON in the order of `OPERATION`, then the kind of a lock.
@@ -205,6 +207,8 @@ fn operation(case: &Value) -> Vec<Value> {
         "function",
         "workqueue",
         "reclaim",
+        "file",
+        "ended",
     ];
     let value = |name: &str| match name {
         "" => case["thread"]["tid"].clone(),
@@ -401,6 +405,39 @@ fn reclaim_is_that_of_the_json() {
         ("kswapd", "kswapd0", 2000),
     ];
     let expected = expected.map(|(kind, comm, took)| vec![json!(kind), json!(comm), json!(took)]);
+    assert_eq!(sorted(found), sorted(expected));
+}
+
+#[test]
+fn packets_are_those_of_the_json() {
+    let dir = Dir(tempfile::tempdir().unwrap());
+    ctf::packets(&dir.path().join("trace"));
+    assert_eq!(compare(&dir, "net", "trace", &[]), 8);
+    let rows = dir.rows("intervals");
+    let found = rows.iter();
+    let found = found.map(|row| columns(row, &["kind", "ended", "duration_ns"]));
+    let expected = [
+        ("backlog", None, 2000),
+        ("backlog", None, 2000),
+        ("backlog", None, 2000),
+        ("receive", Some("consumed"), 9000),
+        ("receive", Some("copied"), 12000),
+        ("transmit", None, 3000),
+        ("transmit", None, 3000),
+        ("transmit", None, 3000),
+    ];
+    let expected = expected.map(|(kind, end, took)| vec![json!(kind), json!(end), json!(took)]);
+    assert_eq!(sorted(found), sorted(expected));
+    assert!(rows.iter().all(|row| row["device"] == "lo"));
+    let by_end = dir.written(&["net", "trace", "--by", "end"]);
+    let receive = &by_end["tables"][1];
+    assert_eq!(receive["by"], "end");
+    assert_eq!(receive["all"]["merges"], 1);
+    assert_eq!(receive["all"]["replaced"], 1);
+    let rows = list(&receive["rows"]).iter();
+    let found = rows.map(|row| vec![row["ended"].clone(), row["count"].clone()]);
+    let expected = [(Some("copied"), 1), (Some("consumed"), 1), (None, 0)];
+    let expected = expected.map(|(end, count)| vec![json!(end), json!(count)]);
     assert_eq!(sorted(found), sorted(expected));
 }
 

@@ -123,7 +123,7 @@ fn softirqs_of_a_trace_are_those_of_its_text() {
             assert_eq!(row["exact"], true);
         }
     }
-    // The trace has half of the events that interrupt handlers need.
+    // The trace has the starts of interrupt handlers, but not their ends.
     assert_eq!(found["tables"].as_array().unwrap().len(), 2);
     let (_, _, said) = analyze(&dir, "irq", "compact", &[]);
     assert!(
@@ -204,6 +204,45 @@ fn sleeps_of_a_trace_are_those_of_its_text() {
     );
     let (_, _, said) = analyze(&dir, "sleeps", "compact", &[]);
     assert!(said.contains("a waker is the named thread, "), "{said}");
+}
+
+/// A packet is in a backlog from net_if_rx to net_if_receive_skb. Between these, no other packet has its address.
+#[test]
+fn packets_in_backlogs_of_a_trace_are_those_of_its_text() {
+    let dir = traces("traces.tar.xz");
+    let metadata = dir.path().join("rare/kernel/metadata");
+    let text = fs::read_to_string(&metadata).unwrap();
+    // No packet was dropped from a backlog. As far as the metadata shows, drops are recorded.
+    let address = serde_json::json!({
+        "type": "fixed-length-unsigned-integer", "length": 64, "byte-order": "little-endian",
+    });
+    let member = serde_json::json!({"name": "skbaddr", "field-class": address});
+    let class = serde_json::json!({
+        "type": "event-record-class", "data-stream-class-id": 0, "id": 29, "name": "skb_kfree",
+        "payload-field-class": {"type": "structure", "member-classes": [member]},
+    });
+    fs::write(&metadata, format!("{text}\x1e{class}\n")).unwrap();
+    let found = json(&dir, "net", "rare", &["-n", "100000"]);
+    assert_eq!(found["tables"].as_array().unwrap().len(), 1);
+    let table = table(&found, "backlog");
+    let worst = table["worst"].as_array().unwrap();
+    let times = |case: &Value| (number(&case["begin"]), number(&case["end"]));
+    let mut times: Vec<_> = worst.iter().map(times).collect();
+    times.sort_unstable();
+    let mut waiting = BTreeMap::new();
+    let mut expected = Vec::new();
+    for (time, _, name, fields) in lines(&dir, "rare") {
+        let skb = |fields: &str| field(fields, "skbaddr");
+        match name.as_str() {
+            "net_if_rx" => assert_eq!(waiting.insert(skb(&fields), time), None),
+            "net_if_receive_skb" => expected.push((waiting.remove(&skb(&fields)).unwrap(), time)),
+            _ => {}
+        }
+    }
+    expected.sort_unstable();
+    assert_eq!((times.len(), missed(table)), (50, 0));
+    assert_eq!(times, expected);
+    assert!(worst.iter().all(|case| case["device"] == "lo"));
 }
 
 #[test]
@@ -316,6 +355,12 @@ fn what_perf_recorded_is_read_too() {
     let is_recorded = |row: &Value| number(&row["process"]["tid"]) > 0;
     let rows = by_process["rows"].as_array().unwrap();
     assert!(rows.iter().all(is_recorded), "{rows:?}");
+    // A stack has the process and the thread.
+    let by_stack = json(&dir, "sleeps", "perf", &["--by", "stack"]);
+    let rows = table(&by_stack, "sleep")["rows"].as_array().unwrap();
+    let tid = |row: &Value, of: &str| row[of]["tid"].as_u64();
+    let has_both = |row: &Value| tid(row, "process").is_some() && tid(row, "thread").is_some();
+    assert!(rows.iter().any(has_both), "{rows:?}");
     let (status, _, said) = analyze(&dir, "syscalls", "perf", &["--by", "file"]);
     let needs = "--by file needs all system calls and sched_process_fork; record with";
     assert!(status == 1 && said.contains(needs), "{said}");
@@ -351,7 +396,7 @@ fn few_rows_are_shown_and_all_are_written() {
     assert_eq!(
         names,
         "table,from,by,group,count,sum,min,p50,p90,p99,max,exact,errors,migrations,parts,\
-         requeues,merges,share,unknown"
+         requeues,merges,share,unknown,consumed,dropped,replaced"
     );
     let columns = names.split(',').count();
     assert!(
@@ -372,8 +417,8 @@ fn few_rows_are_shown_and_all_are_written() {
 #[test]
 fn the_calls_on_a_file_are_those_of_the_text() {
     let dir = traces("traces.tar.xz");
-    let found = json(&dir, "syscalls", "all", &["--by", "file"]);
-    let found = table(&found, "call");
+    let whole = json(&dir, "syscalls", "all", &["--by", "file"]);
+    let found = table(&whole, "call");
     let by_call = json(&dir, "syscalls", "all", &[]);
     assert_eq!(found["all"], table(&by_call, "call")["all"]);
     // Thread 178 opens the file, works on it and closes it, and does so again, before other files with this descriptor.
@@ -394,6 +439,13 @@ fn the_calls_on_a_file_are_those_of_the_text() {
     let rows = found["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["file"] == "/etc/passwd");
     assert_eq!(number(&row.unwrap()["count"]), calls);
+    // A relative name may be several files.
+    let mut names = rows.iter().filter_map(|row| row["file"].as_str());
+    let is_relative = names.any(|name| !name.starts_with('/'));
+    let caveats = whole["caveats"].to_string();
+    let is_said = caveats.contains("a row may be several files");
+    assert_eq!(is_said, is_relative, "{caveats}");
+    assert!(!by_call["caveats"].to_string().contains("several files"));
 }
 
 /// The number of operations that were not measured.
@@ -692,6 +744,11 @@ fn what_cannot_be_analyzed_is_said_in_one_line() {
         ),
         ("work", "compact", "record with -e 'workqueue_*'"),
         ("reclaim", "compact", "-e 'mm_vmscan_*reclaim_*'"),
+        (
+            "net",
+            "rare",
+            "record with latency-tracker record --events-for net",
+        ),
         ("cpu", "nothing", "nothing: No such file"),
     ] {
         assert_eq!(wrong(analysis, trace, &[], expected).lines().count(), 1);

@@ -153,7 +153,7 @@ impl<'a> Armed<'a> {
             armed.captures = Some(Captures::open(directory)?);
             // LTTng's commands keep their configuration in the run directory.
             lttng::make_run_dir()?;
-            armed._daemon = Some(Daemon::ensure()?);
+            armed._daemon = Some(Daemon::ensure(|_| ())?);
         }
         let guarded = Guarded {
             control: Some(&root.path().join("control")),
@@ -207,7 +207,7 @@ impl<'a> Armed<'a> {
             .try_for_each(|session| session.record(on))
     }
 
-    /// The flight recorder, if there is one.
+    /// Returns the flight recorder, if there is one.
     pub(super) fn session(&self) -> Option<&Session> {
         self.session.as_ref()
     }

@@ -93,13 +93,22 @@ pub(super) fn cycle(time: &impl Time, plan: &Plan, stop: &AtomicBool) -> Found {
     };
     let begin = time.now();
     let end = begin.saturating_add(plan.length);
-    let mut due = begin.saturating_add(plan.interval);
+    let (mut now, mut due) = (begin, begin.saturating_add(plan.interval));
     for _ in 0..plan.cycles {
-        if due > end || stop.load(Ordering::Relaxed) {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        // Times after the end of the plan are not missed.
+        if let Some(past) = now.min(end).checked_sub(due) {
+            let gone = past / plan.interval + 1;
+            found.missed += gone;
+            due = due.saturating_add(gone.saturating_mul(plan.interval));
+        }
+        if due > end {
             break;
         }
         time.sleep_until(due);
-        let now = time.now();
+        now = time.now();
         let by = now.saturating_sub(due);
         found.samples.add(by);
         if by >= plan.threshold {
@@ -109,11 +118,6 @@ pub(super) fn cycle(time: &impl Time, plan: &Plan, stop: &AtomicBool) -> Found {
             }
         }
         due = due.saturating_add(plan.interval);
-        if due <= now {
-            let gone = (now - due) / plan.interval + 1;
-            found.missed += gone;
-            due = due.saturating_add(gone.saturating_mul(plan.interval));
-        }
     }
     found
 }
@@ -181,13 +185,27 @@ mod tests {
     }
 
     #[test]
-    fn those_above_the_number_are_only_counted() {
+    fn times_after_the_last_cycle_are_not_missed() {
+        // The cycle due at 1500 is the fifth and last one.
+        assert_eq!(run(&[0, 0, 0, 0, 1000], &PLAN).missed, 0);
+        let plan = Plan {
+            cycles: u64::MAX,
+            length: 350,
+            ..PLAN
+        };
+        assert_eq!(run(&[0, 0, 1000], &plan).missed, 0);
+        // Only 1300 has passed before the end at 1350.
+        assert_eq!(run(&[0, 1000], &plan).missed, 1);
+    }
+
+    #[test]
+    fn late_cycles_above_the_number_to_keep_are_only_counted() {
         let found = run(&[50, 50, 50, 29, 30], &PLAN);
         assert_eq!((found.peaks, found.late.len()), (4, 2));
     }
 
     #[test]
-    fn it_ends_with_its_time_and_when_it_is_told_to() {
+    fn the_thread_ends_after_its_length_and_when_it_is_stopped() {
         let plan = Plan {
             cycles: u64::MAX,
             length: 350,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Cleans up if this process is killed: a shell waits until a pipe, whose other end this process
-//! holds, is closed.
+//! Cleans up if this process is killed: a shell reads from a pipe that only this process holds open
+//! for writing.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;

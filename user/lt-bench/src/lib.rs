@@ -15,13 +15,14 @@
 //! From another CPU, the watching thread reads the kernel's counters for the CPU under test. The
 //! loop therefore has no reason to enter the kernel, not even at a peak, unless it is asked to
 //! (`--event syscall`), while a snapshot is taken, or if user space cannot read the clock. The
-//! counters around a peak cover some milliseconds, not all the time since the last peak. With
-//! `--arm` or `--snapshot`, the slices without them are the baseline for the slices with them.
+//! counters around a peak cover some milliseconds, not all the time since the last peak; only SMIs
+//! are counted since then. With `--arm` or `--snapshot`, the slices without them are the baseline
+//! for the slices with them.
 //!
 //! With `--in-kernel`, the module runs the loop, with interrupts off.
 //!
 //! `bench timer` is a task that sleeps until a time, as in cyclictest. The tracker tree records the
-//! path on which it was woken.
+//! wake chain of each late wakeup.
 //!
 //! `bench rate` generates events at a rate, and searches for the highest rate at which LTTng loses
 //! none.

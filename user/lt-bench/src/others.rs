@@ -134,8 +134,8 @@ impl Tool {
 
 /// Returns the output of a command; `None` if a signal ended it.
 fn output(mut command: Command, signals: &Signals) -> Result<Option<String>> {
-    // Signals from the terminal do not reach the tool: at one, this process ends it with SIGINT. At
-    // SIGTERM, rtla would leave its tracer running, and the tracer's settings changed.
+    // Signals from the terminal do not reach the tool: this process takes them, and ends the tool
+    // with SIGINT. At SIGTERM, rtla would leave its tracer running, and the tracer's settings changed.
     command.process_group(0);
     command
         .stdin(Stdio::null())
@@ -150,9 +150,9 @@ fn output(mut command: Command, signals: &Signals) -> Result<Option<String>> {
             let next = Instant::now() + LOOK;
             if signals.wait(None, Some(next))? == Wake::Signal {
                 ended = true;
-                // The last step of the reader is to wait for the process, so the pid is still that
-                // of the process. If the reader takes this step just now, the pid is unused: pids
-                // are not reused that soon.
+                // The last step of the reader is to wait for the process, so the pid still names
+                // the process. If the reader takes this step just now, the pid is unused: pids are
+                // not reused that soon.
                 let _ = kill(pid, Signal::SIGINT);
             }
         }

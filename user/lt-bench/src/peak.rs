@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::measure::Moved;
 
-/// The number of counters that are named.
+/// Maximum number of counters that the sentence names.
 const NAMED: usize = 3;
 
 /// A peak.

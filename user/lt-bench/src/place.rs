@@ -35,7 +35,8 @@ impl Place {
         }
         if online.iter().count() < 2 {
             bail!(
-                "this machine has one CPU, and the rest of the system needs it: a benchmark occupies a whole CPU"
+                "CPU {online} is the only one online, and the rest of the system needs it: a benchmark occupies a \
+                 whole CPU"
             );
         }
         let isolated = isolated.and(online);
@@ -46,12 +47,15 @@ impl Place {
         let open = online.without(&isolated);
         let rest = open.without(&cpus);
         if rest.is_empty() {
-            let other = online.without(&open);
-            let instead = match other.is_empty() {
+            let instead = match isolated.is_empty() {
                 true => String::new(),
-                false => format!("; choose isolated CPUs, such as {other}"),
+                false => format!("; choose isolated CPUs, such as {isolated}"),
             };
             match open.iter().count() {
+                0 => bail!(
+                    "all CPUs that are online ({online}) are isolated, and the rest of the system needs one that is \
+                     not: bring such a CPU online, or isolate fewer"
+                ),
                 1 => bail!(
                     "CPU {open} is the only CPU that is not isolated, and the rest of the system needs it{instead}"
                 ),
@@ -80,7 +84,7 @@ fn online(root: &Root) -> Result<Cpus> {
     let cpu = |line: &str| line.split(' ').next()?.strip_prefix("cpu")?.parse().ok();
     let online: Cpus = stat.lines().filter_map(cpu).collect();
     match online.is_empty() {
-        true => bail!("which CPUs are online? {missing}"),
+        true => bail!("cannot determine the online CPUs: {missing}"),
         false => Ok(online),
     }
 }
@@ -123,7 +127,7 @@ mod tests {
             online(&root)
                 .unwrap_err()
                 .to_string()
-                .contains("which CPUs are online?")
+                .contains("cannot determine the online CPUs")
         );
         std::fs::write(
             dir.join("proc/stat"),
@@ -137,8 +141,10 @@ mod tests {
     #[test]
     fn what_the_rest_of_the_system_needs_is_refused() {
         for (asked, online, isolated, says) in [
-            ("", "0", "", "one CPU, and the rest"),
-            ("0", "0", "", "one CPU, and the rest"),
+            ("", "0", "", "CPU 0 is the only one online, and"),
+            ("2", "2", "1-3", "CPU 2 is the only one online, and"),
+            ("", "1-3", "1-3", "online (1-3) are isolated"),
+            ("1", "1-3", "0-3", "online (1-3) are isolated"),
             (
                 "0",
                 "0-3",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `bench plot`: several runs, our own and those of other tools, side by side.
+//! `bench plot`: several runs side by side, our own and other tools'.
 
 use std::fs;
 

@@ -75,7 +75,7 @@ pub(super) fn run(args: &RateArgs) -> Result<Outcome> {
     let (held, (clock, known)) = Held::take(wish, &place, "the thread that makes events", prepare)?;
     lttng::make_run_dir()?;
     // The daemon and its consumer run on the CPUs of this thread.
-    let daemon = Daemon::ensure()?;
+    let daemon = Daemon::ensure(|_| ())?;
     let session = lttng::session_name("rate", std::process::id());
     let _guard = Guard::start(&Guarded {
         session: Some(&session),

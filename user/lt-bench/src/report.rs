@@ -226,7 +226,7 @@ pub(super) fn drawn(file: &Path, title: &str, curves: &[Curve]) -> String {
     }
 }
 
-/// Checks the output files before the measurement, so that a bad path does not lose its result.
+/// Checks the output files before the measurement, so that a bad path does not lose the result.
 pub(super) fn check_outputs(files: &[PathBuf]) -> Result<()> {
     for file in files {
         let parent = file

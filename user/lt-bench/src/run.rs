@@ -358,7 +358,7 @@ impl Bench<'_> {
                 joined.unwrap_or_else(|_| Err(anyhow!("a loop has failed; please report this")))
             });
             let mut results: Vec<Result<Found>> = joined.collect();
-            // A peak at the very end of the slice.
+            // Examines a peak at the very end of the slice.
             if started && watched.is_ok() {
                 watched = watch.look(&mails, stop);
             }

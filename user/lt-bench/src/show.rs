@@ -125,7 +125,7 @@ fn markers(report: &Report<'_>) -> Result<()> {
     };
     out::line(&format!("complete: {complete}"))?;
     if report.machine.guest == Some(true) {
-        out::line("This is a virtual machine: the longest loops may be its host's.")?;
+        out::line("This is a virtual machine: its host may have caused the longest loops.")?;
     }
     let fine = format!("no loop took {} or longer", Nanos(report.threshold));
     verdict(&report.failed, &fine)

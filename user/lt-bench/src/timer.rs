@@ -4,8 +4,8 @@
 //!
 //! A thread on each CPU under test runs the cycle of [`super::cycle`]. An instance of the tracker
 //! tree follows the timers that wake these threads. Its alerts have the wake chain from the time
-//! when a timer was due to the switch to the thread. The alert of a late cycle is the alert that its
-//! thread raised between the due time of the cycle and the time when it ran.
+//! when a timer was due to the switch to the thread. The alert of a late cycle is about its thread,
+//! and was raised between the time when the cycle was due and the time when it ran.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -248,7 +248,7 @@ impl Bench<'_> {
     fn turn(&mut self, plan: &Plan, stop: &AtomicBool) -> Result<()> {
         let priority = self.args.priority;
         let cpus: Vec<u32> = self.cpus.iter().map(|of| of.cpu).collect();
-        // With a flag for each: whether it has got its CPU.
+        // The threads, each with a flag that is set once the thread has its CPU.
         let subjects: Vec<(Subject, AtomicBool)> =
             cpus.iter().map(|_| Default::default()).collect();
         let begin = Instant::now();
@@ -353,7 +353,8 @@ impl Bench<'_> {
         let peaks: u64 = self.cpus.iter().map(|of| of.found.peaks).sum();
         lost.peaks = peaks.saturating_sub(late.len() as u64);
         let threshold = self.args.threshold;
-        let many = (peaks > 0).then(|| format!("{peaks} cycles were late by {threshold} or more"));
+        let cycles = out::plural(usize::try_from(peaks).unwrap_or(usize::MAX), "cycle");
+        let many = (peaks > 0).then(|| format!("{cycles} late by {threshold} or more"));
         let failed: Vec<String> = many.into_iter().chain(lost.failed()).collect();
         Report {
             bench: "timer",
@@ -421,10 +422,14 @@ impl Report<'_> {
         let late = show::row(&self.series, "late", &|s| out::thousands(s.peaks));
         show::statistics(&self.series, "cycles", vec![late])?;
         if self.missed > 0 {
-            let missed = out::thousands(self.missed);
-            out::line(&format!(
-                "{missed} cycles were skipped: their time had passed"
-            ))?;
+            let text = match self.missed {
+                1 => "1 cycle was skipped: its time had passed".into(),
+                n => format!(
+                    "{} cycles were skipped: their time had passed",
+                    out::thousands(n)
+                ),
+            };
+            out::line(&text)?;
         }
         self.show_late()?;
         if !self.compared.is_empty() {
@@ -460,7 +465,10 @@ impl Report<'_> {
             return Ok(());
         }
         let count = match latest.len() > SHOWN {
-            true => format!("The latest {SHOWN} of {} late cycles:", latest.len()),
+            true => format!(
+                "The {SHOWN} longest delays of {} late cycles:",
+                latest.len()
+            ),
             false => "Late cycles:".into(),
         };
         out::line("")?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The watching thread, on another CPU. It reads the counters every few milliseconds, so that there
-//! is a reading shortly before each peak, and again at a peak, while the loop waits. It also
-//! handles the signals.
+//! The watching thread, on another CPU. It reads the counters every 10 ms (less often where a
+//! reading is slow), so that there is a reading shortly before each peak, and again at a peak,
+//! while the loop waits. It also handles the signals.
 //!
 //! ```text
 //!   reading ---- reading ---- reading -------------- reading

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! A capture is written under another name and renamed once it is complete, so a numbered directory is never a partial
-//! capture. Several recorders may share the output directory: under a lock (`DIR/.lock`), a capture takes a number,
-//! which becomes part of the name of its partial directory, and old captures are removed.
+//! capture. A capture is renamed again before it is removed. Several recorders may share the output directory. Three
+//! steps need a lock (`DIR/.lock`): a capture takes a number, which becomes part of the name of its partial directory;
+//! a complete capture gets its final name; old captures are removed.
 //!
 //! A trace names every process of the machine, so captures are accessible to their owner only (0700, 0600), and no other
 //! user can redirect them (see private.rs).
@@ -24,9 +25,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use lt_proc::Alert;
-use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use crate::clock;
 use crate::lttng::Session;
 use crate::private::make_private;
 
@@ -49,11 +50,12 @@ pub struct Record<'a> {
     pub instance: &'a str,
     /// The tracker of the instance.
     pub tracker: &'a str,
-    /// Time from the recorder's wakeup until the snapshot was written, ns.
+    /// Time until the snapshot was written, ns: from the recorder's wakeup, or for `why` from the request for the
+    /// snapshot. 0 for `hwnoise`, which writes none.
     pub snapshot_took: u64,
     /// Number of alerts that were overwritten before they could be read.
     pub lost: u64,
-    /// Number of the recorder's wakeups without a capture so far.
+    /// Number of captures that the recorder has skipped so far: at most one for each of its wakeups.
     pub skipped: usize,
     /// The alerts that the recorder read at this wakeup.
     pub alerts: &'a [Alert],
@@ -74,8 +76,10 @@ pub struct Taken {
     /// Time of day, seconds since 1970.
     taken: u64,
     /// The boot; empty if the kernel does not identify it.
+    #[serde(default)]
     boot_id: String,
     /// CLOCK_BOOTTIME, ns: not shifted when the time of day is set, and running during a suspend.
+    #[serde(default)]
     boottime: u64,
 }
 
@@ -84,15 +88,25 @@ impl Taken {
     pub fn now() -> Self {
         let taken = SystemTime::now().duration_since(UNIX_EPOCH);
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
-        let boottime = clock_gettime(ClockId::CLOCK_BOOTTIME);
         Self {
             taken: taken.unwrap_or_default().as_secs(),
             boot_id: boot_id.unwrap_or_default().trim_end().to_string(),
-            boottime: boottime.map_or(0, |t| Duration::from(t).as_nanos() as u64),
+            boottime: clock::since_boot().as_nanos() as u64,
         }
     }
 
-    /// Time since `earlier`; `None` if that was in another boot.
+    /// Returns the date in seconds since 1970. In the boot of `now`, it is calculated from the time of day of `now`,
+    /// since the clock may have been set in between. `None` if the clock had never been set.
+    pub fn date(&self, now: &Self) -> Option<u64> {
+        let age = now.since(self);
+        let by_uptime = age.map(|age| now.taken.saturating_sub(age.as_secs()));
+        // Both times are in whole seconds.
+        let date = by_uptime.filter(|date| date.abs_diff(self.taken) > 2);
+        let date = date.unwrap_or(self.taken);
+        (date >= FIRST.as_secs()).then_some(date)
+    }
+
+    /// Returns the time since `earlier`; `None` if that was in another boot, or if the boot is unknown.
     fn since(&self, earlier: &Self) -> Option<Duration> {
         (!self.boot_id.is_empty() && self.boot_id == earlier.boot_id)
             .then(|| Duration::from_nanos(self.boottime.saturating_sub(earlier.boottime)))
@@ -131,7 +145,8 @@ impl Captures {
         Ok(Partial { path })
     }
 
-    /// Locks the directory: until the returned file is dropped, no other recorder numbers or removes captures here.
+    /// Locks the directory: until the returned file is dropped, no other recorder numbers, completes or removes captures
+    /// here.
     pub fn alone(&self) -> Result<File> {
         let file = open_lock(&self.lock)?;
         let locked = file.lock();
@@ -156,8 +171,11 @@ impl Captures {
         Ok(partial)
     }
 
-    /// Renames a complete capture to its number.
+    /// Renames a complete capture to its number, under the lock of [`Captures::alone`], which the caller must not hold:
+    /// another recorder that adds up sizes finds the capture by one of its names.
     pub fn keep(&self, partial: Partial, number: u64) -> Result<PathBuf> {
+        // Without the lock, only a sum of sizes may be wrong, which must not cost the capture.
+        let _alone = self.alone().ok();
         let path = self.directory.join(format!("{number:04}"));
         fs::rename(&partial.path, &path).with_context(|| path.display().to_string())?;
         Ok(path)
@@ -170,13 +188,14 @@ impl Captures {
         Ok(kept.chain(reserved).max().map_or(1, |n| n + 1))
     }
 
-    /// Size of all captures in bytes, including those that are not complete yet, but have a number.
+    /// Size of all captures in bytes, including those that are not complete yet, but have a number. Without the lock of
+    /// [`Captures::alone`], a capture that is completed or removed meanwhile may be missing.
     pub fn size(&self) -> Result<u64> {
         Ok(total(&self.complete()?) + total(&self.reserved()?))
     }
 
-    /// The complete captures, the oldest first. A numbered directory that is none, such as a trace of `--events-for` or
-    /// a directory of the user, counts for no limit and is never removed.
+    /// Returns the complete captures, the oldest first. Any other numbered directory, such as a trace of `--events-for`
+    /// or a directory of the user, counts for no limit and is never removed.
     fn complete(&self) -> Result<Vec<(u64, PathBuf)>> {
         let mut captures = numbered(&self.directory)?;
         captures.retain(|(_, path)| path.join("alert.json").is_file());
@@ -196,9 +215,9 @@ impl Captures {
     }
 
     /// Keeps the size of all captures within `budget`: with `rotate`, removes the oldest complete ones, and passes the
-    /// path of each to `removed`. Returns false, and removes nothing, if that would not be enough. The caller must hold
-    /// the lock of [`Captures::alone`], and have given the new capture its number, so that the number of a removed
-    /// capture is not used again.
+    /// path of each to `removed`. Returns false, and removes nothing, if the size would still exceed `budget`. The
+    /// caller must hold the lock of [`Captures::alone`], and have given the new capture its number, so that the number
+    /// of a removed capture is not used again.
     pub fn make_room(
         &self,
         budget: u64,
@@ -213,12 +232,12 @@ impl Captures {
         if least > budget {
             return Ok(false);
         }
-        for (_, path) in self.complete()? {
+        for (number, path) in self.complete()? {
             if all <= budget {
                 break;
             }
             let freed = size_of(&path);
-            fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
+            self.remove(number, &path)?;
             all = all.saturating_sub(freed);
             removed(&path);
         }
@@ -231,8 +250,8 @@ impl Captures {
         let all = self.complete()?;
         let excess = all.len().saturating_sub(keep);
         let mut removed = Vec::new();
-        for (_, path) in all.into_iter().take(excess) {
-            fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
+        for (number, path) in all.into_iter().take(excess) {
+            self.remove(number, &path)?;
             removed.push(path);
         }
         Ok(removed)
@@ -241,38 +260,63 @@ impl Captures {
     /// Removes the captures that were saved more than `age` ago, and returns their paths. The age of a capture of this
     /// boot is measured in time since boot: on a machine without a battery-backed clock, the time of day jumps by years
     /// once the network is up. If the modification time of such a capture is wrong, it is corrected, for later boots.
-    pub fn remove_older(&self, age: Duration) -> Result<Vec<PathBuf>> {
-        self.remove_older_at(age, &Taken::now())
+    /// The age of a capture of another boot is known only by its modification time: without `by_date`, such captures
+    /// are kept.
+    ///
+    /// The caller must hold the lock of [`Captures::alone`].
+    pub fn remove_older(&self, age: Duration, by_date: bool) -> Result<Vec<PathBuf>> {
+        self.remove_older_at(age, by_date, &Taken::now())
     }
 
-    fn remove_older_at(&self, age: Duration, now: &Taken) -> Result<Vec<PathBuf>> {
+    fn remove_older_at(&self, age: Duration, by_date: bool, now: &Taken) -> Result<Vec<PathBuf>> {
         let today = UNIX_EPOCH + Duration::from_secs(now.taken);
+        let first = UNIX_EPOCH + FIRST;
         let mut removed = Vec::new();
-        for (_, path) in self.complete()? {
+        for (number, path) in self.complete()? {
             let meta = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
-            // A modification time in the future comes from a wrong clock, and gives no age: without a known time since
-            // boot, the capture is kept.
-            let by_date = today.duration_since(meta.modified()?).ok();
+            let modified = meta.modified()?;
+            // A date in the future, or before any capture, comes from a wrong clock, and gives no age.
+            let dated = today.duration_since(modified).ok();
+            let dated = dated.filter(|_| modified >= first);
             let by_uptime = taken(&path).and_then(|taken| now.since(&taken));
-            if let Some(old) = by_uptime
-                && by_date.is_none_or(|date| date.abs_diff(old) > CLOCK_WAS_SET)
-            {
+            let right = match by_uptime {
+                Some(old) => dated
+                    .is_none_or(|date| date.abs_diff(old) > CLOCK_WAS_SET)
+                    .then_some(old),
+                // The clock was never set in that boot. The capture ages from now on.
+                None => (by_date && modified < first && first < today).then_some(Duration::ZERO),
+            };
+            if let Some(old) = right {
                 File::open(&path)
                     .and_then(|directory| directory.set_modified(today - old))
                     .with_context(|| path.display().to_string())?;
             }
-            if by_uptime.or(by_date).is_some_and(|old| old > age) {
-                fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
+            let old = by_uptime.or(dated.filter(|_| by_date));
+            if old.is_some_and(|old| old > age) {
+                self.remove(number, &path)?;
                 removed.push(path);
             }
         }
         Ok(removed)
+    }
+
+    /// Removes a complete capture, which first loses its number: if the removal is interrupted, a later recorder
+    /// removes what is left, as it removes unfinished captures. Under its number, but without its alert.json, a capture
+    /// would count for no limit.
+    fn remove(&self, number: u64, path: &Path) -> Result<()> {
+        let pid = std::process::id();
+        let rest = self.directory.join(format!("{PARTIAL}{pid}-{number:04}"));
+        let removed = fs::rename(path, &rest).and_then(|()| fs::remove_dir_all(&rest));
+        removed.with_context(|| path.display().to_string())
     }
 }
 
 /// A larger difference between two ages means that the clock was set: saving a capture and the drift of a clock account
 /// for less.
 const CLOCK_WAS_SET: Duration = Duration::from_secs(3600);
+
+/// The start of 2020, since 1970: older than any capture. A clock that was never set starts in 1970, 2000 or the like.
+const FIRST: Duration = Duration::from_secs(1_577_836_800);
 
 /// Returns the time at which a capture was taken; `None` if its `alert.json` does not record the time.
 fn taken(capture: &Path) -> Option<Taken> {
@@ -298,8 +342,8 @@ pub fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
 /// Prefix of an unfinished capture: `.partial-PID`, and `.partial-PID-NUMBER` once it has a number.
 const PARTIAL: &str = ".partial-";
 
-/// Whether the process that made this unfinished capture no longer runs. This process has not made any yet: its PID is
-/// that of an earlier recorder, of another boot or container.
+/// Whether the process that made this unfinished capture no longer runs. This process has not made one yet, so a
+/// capture with its PID is from an earlier recorder.
 fn owner_is_gone(name: &str) -> bool {
     let owner = name.strip_prefix(PARTIAL).unwrap_or("");
     let pid = owner.split('-').next().unwrap_or("");
@@ -419,7 +463,8 @@ mod tests {
                 .set_modified(time)
                 .unwrap();
         }
-        let removed = captures.remove_older(Duration::from_secs(50)).unwrap();
+        let age = Duration::from_secs(50);
+        let removed = captures.remove_older(age, true).unwrap();
         assert_eq!(removed, [dir.join("0002")]);
         assert_eq!(captures.complete().unwrap().len(), 2);
         assert!(dir.join("notes/mine").exists() && dir.join("0000/mine").exists());
@@ -438,6 +483,27 @@ mod tests {
             captures.keep(partial, number).unwrap();
         }
         assert_eq!(captures.complete().unwrap().len(), 1);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_capture_that_has_its_number_is_whole() {
+        let dir = scratch("whole");
+        let captures = Captures::open(&dir.join("captures")).unwrap();
+        let partial = captures.partial().unwrap();
+        partial.write("alert.json", "12345").unwrap();
+        let kept = captures.keep(partial, 1).unwrap();
+        // The capture cannot lose its number, so nothing of it is removed.
+        let name = format!("{PARTIAL}{}-0001", std::process::id());
+        let rest = captures.path().join(name);
+        fs::create_dir(&rest).unwrap();
+        fs::write(rest.join("other"), "").unwrap();
+        assert!(captures.make_room(0, true, |_| ()).is_err());
+        assert!(kept.join("alert.json").exists());
+        fs::remove_dir_all(rest).unwrap();
+        assert!(captures.make_room(0, true, |_| ()).unwrap());
+        // Only the lock is left.
+        assert_eq!(fs::read_dir(captures.path()).unwrap().count(), 1);
         fs::remove_dir_all(&dir).unwrap();
     }
 
@@ -486,7 +552,32 @@ mod tests {
             size_of(&partial.path) + size_of(&other.path)
         );
         assert!(theirs.keep(other, 2).unwrap().ends_with("0002"));
-        assert!(mine.keep(partial, 1).unwrap().ends_with("0001"));
+        // While another recorder adds up sizes, the capture keeps its name.
+        let alone = theirs.alone().unwrap();
+        let size = theirs.size().unwrap();
+        let mine = &mine;
+        std::thread::scope(|scope| {
+            let (thread, threads) = std::sync::mpsc::channel();
+            let keeping = scope.spawn(move || {
+                let own = fs::read_link("/proc/thread-self").unwrap();
+                thread.send(own).unwrap();
+                mine.keep(partial, 1).unwrap()
+            });
+            let own = threads.recv().unwrap();
+            let stat = Path::new("/proc").join(own).join("stat");
+            let sleeps = || {
+                let stat = fs::read_to_string(&stat).unwrap_or_default();
+                stat.rsplit_once(") ")
+                    .is_some_and(|(_, state)| state.starts_with('S'))
+            };
+            while !sleeps() && !keeping.is_finished() {
+                std::thread::yield_now();
+            }
+            assert!(!keeping.is_finished());
+            assert_eq!(theirs.size().unwrap(), size);
+            drop(alone);
+            assert!(keeping.join().unwrap().ends_with("0001"));
+        });
         assert_eq!(mine.next_number().unwrap(), 3);
         fs::remove_dir_all(&dir).unwrap();
     }
@@ -501,21 +592,53 @@ mod tests {
             boot_id: boot.to_string(),
             boottime: (days * DAY).as_nanos() as u64,
         };
-        // The ninth day of a boot. The clock was set meanwhile, so by their dates all captures are a year old.
+        // The ninth day of a boot. The clock was set meanwhile, so by their dates the captures are too old.
         let today = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
-        for (number, saved) in [(1, at("other", 8)), (2, at("this", 8)), (3, at("this", 1))] {
+        let year_ago = today - 365 * DAY;
+        for (number, saved, modified) in [
+            (1, at("other", 8), year_ago),
+            (2, at("other", 8), UNIX_EPOCH + DAY),
+            (3, at("this", 1), year_ago),
+            (4, at("this", 8), year_ago),
+        ] {
             let partial = captures.partial().unwrap();
             let text = serde_json::to_string(&saved).unwrap();
             partial.write("alert.json", &text).unwrap();
             let opened = File::open(captures.keep(partial, number).unwrap()).unwrap();
-            opened.set_modified(today - 365 * DAY).unwrap();
+            opened.set_modified(modified).unwrap();
         }
         let path = |number: &str| dir.join("captures").join(number);
-        let removed = captures.remove_older_at(5 * DAY, &at("this", 9)).unwrap();
-        assert_eq!(removed, [path("0001"), path("0003")]);
-        let meta = fs::metadata(path("0002")).unwrap();
-        assert_eq!(today.duration_since(meta.modified().unwrap()).unwrap(), DAY);
+        let remove = |by_date| {
+            let removed = captures.remove_older_at(5 * DAY, by_date, &at("this", 9));
+            removed.unwrap()
+        };
+        let modified = |number| fs::metadata(path(number)).unwrap().modified().unwrap();
+        // Without dates, only captures of this boot have an age.
+        assert_eq!(remove(false), [path("0003")]);
+        assert_eq!(modified("0004"), today - DAY);
+        assert_eq!(remove(true), [path("0001")]);
+        // The clock was never set in the boot of this one, so it ages from now on.
+        assert_eq!(modified("0002"), today);
         fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_date_is_by_the_present_time_of_day_within_a_boot() {
+        let at = |boot: &str, taken, seconds: u64| Taken {
+            taken,
+            boot_id: boot.to_string(),
+            boottime: seconds * 1_000_000_000,
+        };
+        // The clock was set at 60 s.
+        let now = at("this", 1_800_000_100, 100);
+        let date = |boot, taken, seconds| at(boot, taken, seconds).date(&now);
+        assert_eq!(date("this", 20, 20), Some(1_800_000_020));
+        assert_eq!(date("this", 1_800_000_071, 70), Some(1_800_000_071));
+        assert_eq!(date("other", 20, 20), None);
+        assert_eq!(date("other", 1_700_000_000, 20), Some(1_700_000_000));
+        // As earlier versions saved it.
+        let old: Taken = serde_json::from_str(r#"{"taken":1700000000}"#).unwrap();
+        assert_eq!(old.date(&now), Some(1_700_000_000));
     }
 
     /// Creates a directory in the system's temporary directory, which is sticky.
@@ -583,7 +706,7 @@ mod tests {
         assert!(Captures::open(&inside).is_ok());
         chmod(&dir, 0o755);
         if nix::unistd::geteuid().is_root() {
-            // Members of a group can do the same; those of the group root are trusted.
+            // Members of the group can do this too; members of the group root are trusted.
             chmod(&dir, 0o775);
             assert!(Captures::open(&inside).is_ok());
             std::os::unix::fs::chown(&dir, None, Some(65534)).unwrap();

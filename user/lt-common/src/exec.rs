@@ -4,12 +4,37 @@
 //! this program and does not interrupt them. If a command fails, the last lines of its output are part
 //! of the error.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
+
+/// Number of processes that [`has_run`] remembers.
+const REMEMBERED: usize = 64;
+
+/// The processes of the newest commands.
+static STARTED: Mutex<VecDeque<u32>> = Mutex::new(VecDeque::new());
+
+fn started() -> MutexGuard<'static, VecDeque<u32>> {
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn remember(pid: u32) {
+    let mut started = started();
+    if started.len() >= REMEMBERED {
+        started.pop_front();
+    }
+    started.push_back(pid);
+}
+
+/// Whether process `pid` is, or was, one of the newest commands that an [`Exec`] of this program ran.
+pub fn has_run(pid: u32) -> bool {
+    started().contains(&pid)
+}
 
 /// A command that is about to run.
 #[derive(Debug)]
@@ -39,7 +64,11 @@ impl Exec {
     /// its error output, or of its standard output if the error output is empty.
     pub fn output(mut self) -> Result<String> {
         let shown = self.shown();
-        let output = self.0.output().with_context(|| cannot_run(&shown))?;
+        self.0.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = self.0.spawn().with_context(|| cannot_run(&shown))?;
+        remember(child.id());
+        let output = child.wait_with_output();
+        let output = output.with_context(|| format!("no output of `{shown}`"))?;
         if !output.status.success() {
             bail!("`{shown}` failed ({}){}", output.status, said(&output));
         }
@@ -136,6 +165,13 @@ pub fn code(status: ExitStatus) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_is_known_by_its_process() {
+        let pid = Exec::new("sh", ["-c", "echo $$"]).output().unwrap();
+        assert!(has_run(pid.trim().parse().unwrap()));
+        assert!(!has_run(std::process::id()));
+    }
 
     #[test]
     fn a_failure_tells_what_the_command_said() {

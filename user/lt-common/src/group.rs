@@ -9,6 +9,8 @@
 mod followed;
 
 use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -40,6 +42,11 @@ fn directory_below(root: &Path, path: &str) -> Option<PathBuf> {
     // The inode of a directory elsewhere may have the number of some cgroup.
     let leads_out = below.split('/').any(|part| part == "..");
     (!leads_out).then(|| root.join(below))
+}
+
+/// Returns the number of the cgroup at this path. `None` if there is none, or if it is not visible here.
+pub fn number(path: &str) -> Option<u64> {
+    number_of(&directory(path)?)
 }
 
 /// Returns the number of the cgroup in this directory: the number of its inode. `None` if there is no cgroup.
@@ -139,9 +146,21 @@ fn mounted(mountinfo: &str) -> Option<PathBuf> {
         let mut words = mount.split(' ').skip(3);
         let (root, on) = (words.next()?, words.next()?);
         let is_it = root == "/" && filesystem.starts_with("cgroup2 ");
-        is_it.then(|| PathBuf::from(on))
+        is_it.then(|| unescaped(on))?
     };
     mountinfo.lines().find_map(mount)
+}
+
+/// Decodes a path in mountinfo, in which some characters, such as a space, are written as `\` and three octal digits.
+fn unescaped(path: &str) -> Option<PathBuf> {
+    let mut parts = path.split('\\');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (code, rest) = part.split_at_checked(3)?;
+        bytes.push(u8::from_str_radix(code, 8).ok()?);
+        bytes.extend(rest.as_bytes());
+    }
+    Some(OsString::from_vec(bytes).into())
 }
 
 #[cfg(test)]
@@ -206,6 +225,8 @@ mod tests {
         let mounts = "25 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
             30 25 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
         assert_eq!(mounted(mounts), Some("/sys/fs/cgroup".into()));
+        let escaped = mounts.replace("cgroup rw", r"my\040\134cgroup rw");
+        assert_eq!(mounted(&escaped), Some(r"/sys/fs/my \cgroup".into()));
         let inside = "30 25 0:26 /a /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
         assert_eq!(mounted(inside), None);
         assert_eq!(mounted(""), None);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Loads the module, creates instances, and explains why the module refuses one.
+//! Loads the module, creates and removes instances, and explains why the module refuses a request.
 
 mod loaded;
 mod pitfalls;
@@ -8,8 +8,10 @@ mod pitfalls;
 use std::path::Path;
 use std::{fmt, io};
 
-use anyhow::{Context, Result, bail};
-use lt_proc::{Nanos, ProcError, ProcRoot, Setting, TrackerInfo, parse_duration, valid_name};
+use anyhow::{Context, Result, anyhow, bail};
+use lt_proc::{
+    Instance, Nanos, ProcError, ProcRoot, Setting, TrackerInfo, parse_duration, valid_name,
+};
 
 use crate::exec::Exec;
 use crate::kmsg::Kmsg;
@@ -111,14 +113,14 @@ fn show(tracker: &str) -> String {
     format!("`latency-tracker list --trackers {tracker}` shows what is possible")
 }
 
-/// Has the kernel check a line: creates a disabled instance with another name from it, and removes that instance at
-/// once.
+/// Has the kernel check a line: creates a disabled instance with another name from it, removes that instance at once,
+/// and returns its parameters.
 pub fn try_out(
     root: &ProcRoot,
     tracker: &str,
     settings: &[Setting],
     say: &dyn Fn(&str),
-) -> Result<()> {
+) -> Result<Instance> {
     let name = format!("_try_{}", std::process::id());
     let mut settings: Vec<Setting> = settings.to_vec();
     settings.retain(|s| s.key != "enabled" || !matches!(s.value.as_str(), "0" | "1"));
@@ -127,7 +129,9 @@ pub fn try_out(
         value: "0".into(),
     });
     create(root, &name, tracker, &settings, say)?;
-    Ok(root.remove(&name)?)
+    let tried = root.instance(&name);
+    root.remove(&name)?;
+    Ok(tried?)
 }
 
 /// Creates an instance by writing its control line, and warns about odd settings. If the kernel refuses, the error is
@@ -152,11 +156,7 @@ pub fn create(
     let info = trackers.iter().find(|t| t.name == tracker);
     let settings: Vec<Setting> = settings.iter().map(|s| in_seconds(s, info)).collect();
     for setting in &settings {
-        let is_there = |name: &str| Path::new("/sys/class/net").join(name).exists();
-        for text in bare(setting, info)
-            .into_iter()
-            .chain(absent(setting, info, is_there))
-        {
+        if let Some(text) = bare(setting, info) {
             say(&text);
         }
     }
@@ -177,12 +177,31 @@ pub fn create(
             let hint = info.and_then(|info| {
                 settings
                     .iter()
-                    .find_map(|setting| pitfalls::names_hint(setting, info, sys))
+                    .find_map(|setting| pitfalls::hint(setting, info, sys))
             });
             let hint = hint.unwrap_or_else(|| show(tracker));
             Err(Refusal { text, hint }.into())
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Removes an instance. If the kernel refuses, the error is the message in the kernel log, to which the errno would add
+/// nothing. It is a [`ProcError`] if there is no message, or no such instance.
+pub fn remove(root: &ProcRoot, name: &str) -> Result<()> {
+    let mut log = Kmsg::from_now();
+    let removed = root.remove(name);
+    removed.map_err(|error| not_removed(error, &log.said()))
+}
+
+fn not_removed(error: ProcError, said: &[String]) -> anyhow::Error {
+    match &error {
+        ProcError::Refused { source, .. }
+            if source.kind() != io::ErrorKind::NotFound && !said.is_empty() =>
+        {
+            anyhow!(said.join("; "))
+        }
+        _ => error.into(),
     }
 }
 
@@ -226,27 +245,6 @@ fn bare(setting: &Setting, info: Option<&TrackerInfo>) -> Option<String> {
     ))
 }
 
-/// Returns a warning about a missing network device. The kernel accepts any name, since a device
-/// may appear later, or be in another namespace.
-fn absent(
-    setting: &Setting,
-    info: Option<&TrackerInfo>,
-    is_there: impl Fn(&str) -> bool,
-) -> Option<String> {
-    let mut params = info.into_iter().flat_map(|info| &info.params);
-    let is_device = params.any(|p| p.name == setting.key && p.kind.starts_with("net-device"));
-    // Escapes are left to the kernel to decode.
-    if !is_device || setting.value == "all" || setting.value.contains(['\\', '/']) {
-        return None;
-    }
-    (!is_there(&setting.value)).then(|| {
-        format!(
-            "{setting}: no network device in this namespace has this name (see `ip link`); without one \
-             nothing is reported"
-        )
-    })
-}
-
 /// Returns the word in `words` that a misspelt `word` most likely means, if one is close enough.
 pub fn meant<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest(word, words).first().copied()
@@ -283,6 +281,24 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_removal_has_the_reason_in_the_log() {
+        let error = |kind: io::ErrorKind, said: &[&str]| {
+            let refused = ProcError::Refused {
+                line: "-a".into(),
+                tracker: String::new(),
+                source: kind.into(),
+            };
+            let said: Vec<String> = said.iter().copied().map(String::from).collect();
+            not_removed(refused, &said)
+        };
+        let busy = io::ErrorKind::ResourceBusy;
+        let why = "only the module that created this instance can remove it: \"a\"";
+        assert_eq!(format!("{:#}", error(busy, &[why])), why);
+        assert!(error(busy, &[]).is::<ProcError>());
+        assert!(error(io::ErrorKind::NotFound, &["no such instance"]).is::<ProcError>());
+    }
+
+    #[test]
     fn minutes_are_translated_where_a_duration_is_meant() {
         let info = block();
         for (from, to) in [
@@ -310,18 +326,6 @@ mod tests {
             "events=10",
         ] {
             assert_eq!(bare(&setting(fine), Some(&info)), None, "{fine}");
-        }
-    }
-
-    #[test]
-    fn a_network_device_that_is_not_there_is_mentioned() {
-        let text = "net: x\n  threshold=1 duration: y\n  dev=all net-device|all: z\n";
-        let info = TrackerInfo::parse_all(text).unwrap().remove(0);
-        let said = |text| absent(&setting(text), Some(&info), |name| name == "eth0");
-        let note = said("dev=nosuch").unwrap();
-        assert!(note.starts_with("dev=nosuch: no network device"), "{note}");
-        for fine in ["dev=eth0", "dev=all", r"dev=\x61ll", "threshold=nosuch"] {
-            assert_eq!(said(fine), None, "{fine}");
         }
     }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Shared by the command, its benches and its checks: output for people, signals and waiting, real-time priority,
-//! external programs, LTTng, instances, captures.
+//! Shared by the command, its benches and its checks: output for people, signals and waiting, clocks, real-time
+//! priority, external programs, LTTng, instances, captures.
 
 pub mod capture;
 pub mod chain;
+pub mod clock;
 pub mod disk;
 pub mod exec;
 pub mod group;

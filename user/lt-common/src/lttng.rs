@@ -29,7 +29,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use crate::exec::{Exec, cannot_run};
-use crate::out::note;
+use crate::out::{self, note};
 use crate::user::is_root;
 
 /// A file in [`run_dir`]: process ID of a session daemon that outlived the recorder that started it.
@@ -130,7 +130,7 @@ fn sum_of(element: &str, xml: &str) -> Result<u64> {
     Ok(counts.sum())
 }
 
-/// Destroys a session that has no [`Session`] value.
+/// Destroys the session with this name.
 pub fn destroy(session: &str) -> Result<()> {
     // Wait until the session is really gone: the daemon may be stopped next.
     lttng(["destroy", session]).output().map(drop)
@@ -276,6 +276,15 @@ impl Session {
         lttng([word, &self.name]).output().map(drop)
     }
 
+    /// Measures the difference between the clock of the trace and the time of day again. The session must be recording.
+    /// Later snapshots are complete: each reads all metadata from the start.
+    pub fn set_date(&self) -> Result<()> {
+        let in_session = format!("--session={}", self.name);
+        lttng(["regenerate", "metadata", &in_session])
+            .output()
+            .map(drop)
+    }
+
     /// The name of the session.
     pub fn name(&self) -> &str {
         &self.name
@@ -320,14 +329,14 @@ impl Drop for Session {
 
 /// Makes a kernel trace that LTTng wrote in `directory` readable for Trace Compass; see [`sign`].
 pub fn sign_trace(directory: &Path) -> Result<()> {
-    let metadata = directory.join("kernel/metadata");
-    sign(&metadata).with_context(|| metadata.display().to_string())
+    sign(&directory.join("kernel/metadata"))
 }
 
 /// Prepends the signature of CTF 1.8 to plain-text metadata. LTTng 2.14 and later write such metadata without it, and
-/// Trace Compass does not open metadata without the signature.
-fn sign(metadata: &Path) -> std::io::Result<()> {
-    let bytes = fs::read(metadata)?;
+/// Trace Compass does not open metadata without the signature. On failure, such as a full disk, the metadata is
+/// unchanged.
+fn sign(metadata: &Path) -> Result<()> {
+    let bytes = fs::read(metadata).with_context(|| metadata.display().to_string())?;
     // CTF 2 starts with a record separator; a packet of CTF 1.8 starts with a magic number that is not UTF-8.
     let plain = std::str::from_utf8(&bytes).is_ok_and(|text| {
         text.contains("trace {") && !text.starts_with(['{', '\x1e']) && !text.starts_with("/* CTF")
@@ -335,7 +344,10 @@ fn sign(metadata: &Path) -> std::io::Result<()> {
     if !plain {
         return Ok(());
     }
-    fs::write(metadata, [b"/* CTF 1.8 */\n", bytes.as_slice()].concat())
+    out::file::replace(metadata, |file| {
+        file.write_all(b"/* CTF 1.8 */\n")?;
+        Ok(file.write_all(&bytes)?)
+    })
 }
 
 /// Removes the middle directory of DIRECTORY/snapshot-1-DATE-TIME-0/kernel, as LTTng creates it.
@@ -363,15 +375,16 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Ensures that a daemon runs.
-    pub fn ensure() -> Result<Self> {
+    /// Ensures that a daemon runs, as [`Daemon::revive`] does.
+    pub fn ensure(starts: impl FnOnce(i32)) -> Result<Self> {
         let mut daemon = Self { child: None };
-        daemon.revive()?;
+        daemon.revive(starts)?;
         Ok(daemon)
     }
 
-    /// Starts a daemon if none runs. Only root can: for other users, checks that they may use root's daemon.
-    pub fn revive(&mut self) -> Result<()> {
+    /// Starts a daemon if none runs, and passes its process ID to `starts` at once, before it is ready. Only root can:
+    /// for other users, checks that they may use root's daemon.
+    pub fn revive(&mut self, starts: impl FnOnce(i32)) -> Result<()> {
         if let Some(mut child) = self.child.take() {
             if child.try_wait()?.is_none() {
                 self.child = Some(child);
@@ -387,7 +400,7 @@ impl Daemon {
         }
         note("starting LTTng's session daemon");
         let hint = "LTTng's session daemon does not start; `latency-tracker check` shows why";
-        self.child = start_daemon("lttng-sessiond", ready).context(hint)?;
+        self.child = start_daemon("lttng-sessiond", starts, ready).context(hint)?;
         Ok(())
     }
 
@@ -440,9 +453,13 @@ fn stop_handed_over() {
     }
 }
 
-/// Starts `program` in its own process group, and waits until `ready`; `None` if another daemon started first. On
-/// failure, kills the whole group.
-fn start_daemon(program: &str, ready: impl Fn(i32) -> bool) -> Result<Option<Child>> {
+/// Starts `program` in its own process group, passes its process ID to `starts`, and waits until `ready`; `None` if
+/// another daemon started first. On failure, kills the whole group.
+fn start_daemon(
+    program: &str,
+    starts: impl FnOnce(i32),
+    ready: impl Fn(i32) -> bool,
+) -> Result<Option<Child>> {
     let said = tempfile_for_errors()?;
     let errors = said.try_clone().context("cannot copy a file")?;
     let mut command = Command::new(program);
@@ -450,6 +467,7 @@ fn start_daemon(program: &str, ready: impl Fn(i32) -> bool) -> Result<Option<Chi
     // Do not keep the file system of the current directory busy.
     command.stderr(errors).process_group(0).current_dir("/");
     let mut child = command.spawn().with_context(|| cannot_run(program))?;
+    starts(pid_of(&child));
     let end = Instant::now() + DAEMON;
     loop {
         let ended = child.try_wait()?;
@@ -511,9 +529,11 @@ fn last_lines(mut said: File) -> String {
     }
 }
 
-/// Stops the session daemon `pid` of a killed run, unless it has other users by now.
+/// Stops the session daemon `pid` of a killed run, unless it has other users by now. A daemon that is still starting
+/// may have no PID file yet.
 pub fn stop_daemon(pid: i32) {
-    if daemon_pid() != Some(pid) || !sessions().is_empty() {
+    let is_it = daemon_pid().unwrap_or(pid) == pid && is_daemon(pid);
+    if !is_it || !sessions().is_empty() {
         return;
     }
     let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
@@ -527,11 +547,16 @@ pub fn stop_daemon(pid: i32) {
 /// Returns the process ID of root's session daemon, if it runs.
 pub fn daemon_pid() -> Option<i32> {
     let pid = PID_FILES.iter().find_map(|f| fs::read_to_string(f).ok())?;
-    let pid: i32 = pid.trim().parse().ok()?;
+    let pid = pid.trim().parse().ok()?;
+    is_daemon(pid).then_some(pid)
+}
+
+/// Whether process `pid` is a session daemon.
+fn is_daemon(pid: i32) -> bool {
     // Not comm: the daemon renames its threads.
-    let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let program = command.split(|b| *b == 0).next().unwrap_or_default();
-    program.ends_with(b"lttng-sessiond").then_some(pid)
+    program.ends_with(b"lttng-sessiond")
 }
 
 #[cfg(test)]
@@ -556,7 +581,7 @@ mod tests {
             pid.display()
         );
         program(&script, &text);
-        let error = start_daemon(script.to_str().unwrap(), |_| false).unwrap_err();
+        let error = start_daemon(script.to_str().unwrap(), |_| (), |_| false).unwrap_err();
         let error = format!("{error:#}");
         assert!(
             error.contains("signal: 9") && error.contains("no shared memory"),
@@ -569,9 +594,11 @@ mod tests {
             std::thread::sleep(PAUSE);
         }
         assert!(stat().is_empty() || stat().contains(") Z "), "{}", stat());
-        // The daemon that became ready is ours.
+        // The daemon that became ready is ours. Its process ID is known before that.
         program(&script, "#!/bin/sh\nexec sleep 300\n");
-        let child = start_daemon(script.to_str().unwrap(), |_| true).unwrap();
+        let known = std::cell::Cell::new(0);
+        let (starts, ready) = (|pid| known.set(pid), |pid: i32| known.get() == pid);
+        let child = start_daemon(script.to_str().unwrap(), starts, ready).unwrap();
         let mut child = child.unwrap();
         kill_all(&child);
         assert!(!child.wait().unwrap().success());
@@ -662,6 +689,13 @@ mod tests {
         ] {
             assert_eq!(after(other), other);
         }
+        // The old metadata is replaced, not overwritten, so that no failure damages it.
+        fs::write(&file, plain).unwrap();
+        let old = file.with_extension("old");
+        fs::hard_link(&file, &old).unwrap();
+        sign(&file).unwrap();
+        assert_eq!(fs::read(&old).unwrap(), plain);
+        fs::remove_file(&old).unwrap();
         fs::remove_file(&file).unwrap();
     }
 

@@ -64,8 +64,8 @@ pub fn how_to_load() -> &'static str {
 /// Returns the remedy if the kernel refuses this user access to `path`.
 pub fn how_to_be_let_in(path: &Path) -> String {
     if is_root() {
-        return "root alone is not enough: reading takes CAP_PERFMON, changing CAP_SYS_ADMIN, of the host; \
-                a container has them only if it was given them"
+        return "root alone is not enough: reading takes CAP_PERFMON or CAP_SYS_ADMIN, changing CAP_SYS_ADMIN, of the \
+                host; a container has them only if it was given them"
             .to_string();
     }
     // Files of a directory that may not be searched do not show their group; the directory does.

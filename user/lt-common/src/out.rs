@@ -168,7 +168,7 @@ pub fn wrap_to(text: &str, indent: usize, width: usize) -> Vec<String> {
     lines
 }
 
-/// `1 request`, `3 requests`.
+/// Returns a number with its noun: `1 request`, `3 requests`.
 pub fn plural(n: usize, what: &str) -> String {
     if n == 1 {
         format!("1 {what}")
@@ -212,7 +212,7 @@ pub fn thousands(n: u64) -> String {
     out
 }
 
-/// A number of bytes: 512 KiB, 4.0 MiB.
+/// Returns a number of bytes with its unit: 512 KiB, 1.5 MiB.
 pub fn bytes(n: u64) -> String {
     let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match units.iter().find(|(_, scale)| n >= *scale) {
@@ -222,8 +222,8 @@ pub fn bytes(n: u64) -> String {
     }
 }
 
-/// Columns, as wide as their widest cell. A column whose heading starts with `>` is aligned to the right
-/// and never cut.
+/// Returns the lines of a table whose columns are as wide as their widest cell. A column whose heading starts
+/// with `>` is aligned to the right and never cut.
 ///
 /// Where the width is limited, text columns are narrowed, the last one first, but never below [`NARROWEST_COLUMN`] or
 /// the heading. If that is not enough, lines stay too long: a missing column would be worse than a wrapped line.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Directories that no other user can redirect: the directory is ours, and each directory above it is ours or root's. A
-//! directory above it that others can write to is accepted only if it is sticky. The groups that count as others are
-//! all except root, and a user's private group, which has the user's number. The last path component may not be a
-//! symbolic link.
+//! Directories that no other user can redirect. The directory is ours, is not a symbolic link, and is not writable for
+//! its group or others. Each directory above it is ours or root's. One that others can write to is accepted only if it
+//! is sticky; so is one that its group can write to, unless the group is root or the owner's private group, which has
+//! the owner's number.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -60,7 +60,7 @@ pub(crate) fn make_private(directory: &Path, remedy: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Refuses `parent` if a user outside its group could rename an entry of it, or of a directory above it.
+/// Refuses `parent` if another user could rename an entry of it, or of a directory above it.
 fn check_above(parent: &Path, remedy: &str) -> Result<()> {
     for above in parent.ancestors() {
         let meta = fs::symlink_metadata(above).with_context(|| above.display().to_string())?;

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         Some("text") => print(Path::new(trace)),
         Some("count") => count(Path::new(trace), |_| 0),
         Some("fields") => count(Path::new(trace), sum),
-        _ => Err("text, count or fields?".into()),
+        _ => Err(format!("{}: expected text, count or fields", what.display()).into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

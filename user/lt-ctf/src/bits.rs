@@ -74,7 +74,7 @@ pub(crate) fn leb128(buf: &[u8], at: usize, signed: bool) -> Option<Option<(u64,
         let shift = 7 * i as u32;
         match shift {
             0..=56 => value |= bits << shift,
-            // One bit is left; all bits above it must repeat the sign.
+            // One bit is left. The bits above it must be 0 or, in a signed number, repeat the sign.
             63 if bits == 0 || bits == all => value |= bits << 63,
             _ => return Some(None),
         }

@@ -8,9 +8,9 @@
 //! streams  --stream.rs----> packets, batches of events --reader.rs--> merged by time --event.rs--> fields
 //! ```
 //!
-//! Files are read in windows of up to 256 KiB, not mapped, since mapping a file is unsafe
-//! (stream/fill.rs). Memory use therefore does not depend on the size of the trace. No size or offset in
-//! a file is trusted before it is checked against the file.
+//! Files are read in windows, not mapped, since mapping a file is unsafe (stream/fill.rs). A window has up to 256 KiB,
+//! or the size of an event that is larger. Memory use therefore does not depend on the size of the trace. No size or
+//! offset in a file is trusted before it is checked against the file.
 //!
 //! # Examples
 //!

@@ -193,7 +193,7 @@ impl Builder {
         }
         let clock = Clock {
             name: name.clone().or_else(|| id.clone()).unwrap_or_default(),
-            // A draft of CTF 2 used another name for it, and bytes instead of text.
+            // A draft of CTF 2 called it `uuid`, and used bytes instead of text.
             uid: fragment
                 .get("uid")
                 .or_else(|| fragment.get("uuid"))

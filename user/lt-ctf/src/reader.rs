@@ -8,8 +8,8 @@
 //! stream 2  -----e-------   /
 //! ```
 //!
-//! The events come from batches, of which each stream has one (stream/batch.rs). If a large trace has several streams,
-//! threads decode the next batches meanwhile (ahead.rs).
+//! Each stream has a batch of decoded events (stream/batch.rs). If a large trace has several streams, threads decode
+//! the next batches meanwhile (ahead.rs).
 
 mod ahead;
 mod feed;

@@ -32,7 +32,7 @@ use crate::schema::{Clock, NodeId, Program, Schema};
 
 /// Windows start at a multiple of this, bytes.
 const PAGE: u64 = crate::metadata::field::ALIGN as u64 / 8;
-/// Maximum size of a window, bytes; with many streams, windows are smaller.
+/// Size of a window, bytes. With many streams, windows are smaller; for a larger event, a window grows.
 pub(crate) const WINDOW: usize = 256 << 10;
 
 /// A file of a stream.
@@ -122,6 +122,7 @@ pub(crate) struct Stream {
     /// Number of bytes of the packet in the window, and their offset in the packet.
     filled: usize,
     base: u64,
+    /// Size of the window, bytes, unless an event is larger.
     size: usize,
     /// Ends of the current event, of the packet's content, and of the part in memory, in bits of
     /// the window. `limit` is 0 while no events are read.

@@ -7,8 +7,8 @@
 #   compact   few events, so short headers; contexts
 #   all       all tracepoints and system calls, so long headers; call stacks; each stream in several files
 #   snapshot  a flight recorder, which has overwritten the start
-#   rare      field classes that few events have: parts of network packets, with sizes that are not whole bytes and in
-#             network byte order; octal modes; flags of poll
+#   rare      field classes that few events have: parts of network packets, in network byte order, some with a size
+#             that is not whole bytes; octal modes; flags of poll
 #   rare-1.8  as rare, in the older format
 
 set -eu
@@ -81,8 +81,7 @@ does() {
 		        client.recv(size)
 		    connection.close()
 		    waits.poll(1000)
-		    # Packets of another protocol: more than fit into a buffer, and a packet to a port without a
-		    # socket.
+		    # UDP packets: more than the receive buffer holds, and one to a port without a socket.
 		    full = socket.socket(family, socket.SOCK_DGRAM)
 		    full.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
 		    full.bind((address, 0))

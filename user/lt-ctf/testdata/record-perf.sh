@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# record-perf.sh: records the trace in perf.tar.xz, in the virtual machine, into /lt/out/perf.data.
+# record-perf.sh: records /lt/out/perf.data, from which perf.tar.xz is made, in the virtual machine.
 #
-# The recorded program waits five times for a child that sleeps for 20 ms. Debian's perf has had no
-# CTF writer since 13, so perf 6.1 of Debian 12, with its libraries, recorded the trace and
+# The recorded program waits five times for a child that sleeps for 20 ms. Debian 13's perf has no
+# CTF writer, so perf 6.1 of Debian 12, with its libraries, recorded the trace in the machine, and
 # converted it on the host:
 #
 #   scripts/vm --root full --out DIRECTORY --add PERF-AND-LIBRARIES:/lt/perf --add record-perf.sh -- sh /lt/record-perf.sh

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# record-ust.sh DIRECTORY: records two traces of program.c there: ust, with contexts, and ust-1.8,
-# in the older format. Runs in the tree with the layer `ust`; make calls it.
+# record-ust.sh DIRECTORY: records two traces of program.c there, both with contexts: ust, and
+# ust-1.8 in the older format. Runs in the tree with the layer `ust`; make calls it.
 
 set -eu
 # LTTng reads the number of CPUs from sysfs. The mount disappears with the mount namespace of the tree.

@@ -18,7 +18,7 @@ use crate::readings::bucket_of;
 /// Maximum number of captures considered; older captures are ignored.
 const MOST: usize = 256;
 
-/// The largest `alert.json`, in bytes: 4096 alerts with several stacks each.
+/// Maximum size of an `alert.json`, in bytes: 4096 alerts with several stacks each.
 const LONGEST: u64 = 64 << 20;
 
 /// A capture that stands for a bucket, and the delay of an alert in it that is in this bucket.
@@ -64,7 +64,7 @@ pub(crate) struct Captures {
     index: Option<PathBuf>,
     /// The captures already read, by the name of their directory. The time of `alert.json` is part
     /// of the value, since a number may be reused once all captures have been removed. The capture
-    /// is `None` if reading failed.
+    /// is `None` if its `alert.json` is too long or invalid.
     read: HashMap<String, (Option<SystemTime>, Option<Saved>)>,
 }
 
@@ -80,8 +80,9 @@ impl Captures {
     /// Reads the new captures, or the index if they may not be read, and returns all exemplars.
     ///
     /// # Errors
-    /// When the directory cannot be read, or neither it nor the index. A directory or an index that
-    /// does not exist has no captures.
+    /// When the directory cannot be read; if that is for lack of permission and there is an index,
+    /// only when the index cannot be read, either. A directory or an index that does not exist has
+    /// no captures.
     pub(crate) fn exemplars(&mut self) -> io::Result<Exemplars> {
         match (self.read_directory(), &self.index) {
             (Err(error), Some(index)) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -115,7 +116,11 @@ impl Captures {
                 .get(&name)
                 .is_some_and(|(read_at, _)| *read_at == time);
             if !known {
-                self.read.insert(name.clone(), (time, read(&path)));
+                self.read.remove(&name);
+                // A failed read is repeated, since the next one may succeed.
+                if let Ok(saved) = read(&path) {
+                    self.read.insert(name.clone(), (time, saved));
+                }
             }
             let Some((_, Some(saved))) = self.read.get(&name) else {
                 continue;
@@ -144,8 +149,12 @@ impl Saved {
 /// capture is.
 fn from_index(path: &Path) -> io::Result<Exemplars> {
     let text = match fs::read_to_string(path) {
+        Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        text => text?,
+        Err(error) => {
+            let about = format!("{}: {error}", path.display());
+            return Err(io::Error::new(error.kind(), about));
+        }
     };
     let mut exemplars = Exemplars::new();
     for line in text.lines() {
@@ -156,17 +165,16 @@ fn from_index(path: &Path) -> io::Result<Exemplars> {
     Ok(exemplars)
 }
 
-fn read(path: &Path) -> Option<Saved> {
-    if fs::metadata(path).ok()?.len() > LONGEST {
-        return None;
+/// Reads an `alert.json`; `None` if it is too long or invalid.
+fn read(path: &Path) -> io::Result<Option<Saved>> {
+    if fs::metadata(path)?.len() > LONGEST {
+        return Ok(None);
     }
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    Ok(serde_json::from_slice(&fs::read(path)?).ok())
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -204,6 +212,23 @@ mod tests {
             of(&captures.exemplars().unwrap(), 0),
             Some(("0009".to_string(), 1000))
         );
+    }
+
+    #[test]
+    fn a_capture_that_could_not_be_read_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("0001/alert.json");
+        let mut captures = Captures::new(dir.path().to_path_buf(), None);
+        // A directory cannot be read as a file.
+        fs::create_dir_all(&path).unwrap();
+        let time = fs::metadata(&path).unwrap().modified().unwrap();
+        assert_eq!(captures.exemplars().unwrap(), Exemplars::new());
+        fs::remove_dir(&path).unwrap();
+        let text = r#"{"taken":1,"instance":"a","alerts":[{"delay":1}]}"#;
+        fs::write(&path, text).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(time).unwrap();
+        assert_eq!(captures.exemplars().unwrap().len(), 1);
     }
 
     #[test]
@@ -248,6 +273,9 @@ mod tests {
         // Captures that can be read are exact.
         assert_eq!(of(&private).unwrap(), 0);
         assert!(of(&index).is_err(), "a file is no directory of captures");
+        // The note of `export` begins with the directory, so the error names the index.
+        let error = from_index(&private).unwrap_err().to_string();
+        assert!(error.starts_with(private.to_str().unwrap()), "{error}");
         fs::set_permissions(&private, fs::Permissions::from_mode(0o000)).unwrap();
         // Modes do not restrict root.
         let may_read = fs::read_dir(&private).is_ok();

@@ -47,8 +47,8 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Creates an exporter for the instances below `root`, which names at most `top` of them, with the captures in a
-    /// directory as exemplars, or those in the index if the directory may not be read.
+    /// Creates an exporter for the instances below `root`; at most `top` of them are named. The exemplars are the
+    /// captures in a directory, or in the index if the directory may not be read.
     #[must_use]
     pub fn new(root: ProcRoot, top: usize, captures: PathBuf, index: Option<PathBuf>) -> Self {
         Self {

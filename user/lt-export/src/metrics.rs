@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The page. Each counter of `stats` is a metric with the name of the counter, and with the labels
-//! `name` (of the instance) and `tracker`. The metrics thus add up as the counters do in the
-//! kernel. The first label is not called `instance`: Prometheus uses that name for the machine,
-//! and would rename ours to `exported_instance`.
+//! The page. Each counter of `stats`, except those about the length of delays, is a metric with the
+//! name of the counter, and with the labels `name` (of the instance) and `tracker`. The metrics
+//! thus add up as the counters do in the kernel. The first label is not called `instance`:
+//! Prometheus uses that name for the machine, and would rename ours to `exported_instance`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -215,8 +215,6 @@ impl Readings {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::fs;
     use std::path::PathBuf;
 

@@ -267,7 +267,7 @@ fn fields(alert: &Alert) -> Vec<KeyValue> {
             serde_json::Value::String(text) => Value::StringValue(text),
             other => match other.as_i64() {
                 Some(n) => Value::IntValue(n),
-                // Also a number that an integer value cannot hold, whose digits are kept.
+                // Also for a number that does not fit into an integer value: its digits are kept.
                 None => Value::StringValue(other.to_string()),
             },
         };

@@ -9,15 +9,16 @@ use std::collections::HashMap;
 
 use lt_proc::{Histogram, Instance, ProcError, ProcRoot, Stats};
 
-/// The counters that are in the histogram, follow from it, or have a metric of another name.
+/// The counters without a metric of their own name: `sum_us` is the sum of the histogram, from which `mean` follows;
+/// `max` is `longest_delay`; `min` is not exported.
 const APART: [&str; 4] = ["min", "mean", "max", "sum_us"];
 
 /// Name and tracker of the sum of the unnamed instances.
 const OTHER: &str = "other";
 
 /// Bounds of the buckets of delays: 2^n ns, for these n, from a microsecond to more than a minute.
-/// The kernel's buckets have boundaries there, too. As there, a delay that equals a bound is in the
-/// bucket above it.
+/// The kernel's buckets have boundaries there, too. As in the kernel, a delay that equals a bound is
+/// in the bucket above it.
 const BOUNDS: std::ops::RangeInclusive<u32> = 10..=36;
 
 /// Returns the upper bounds of the buckets in seconds, except for the last one, which has none.
@@ -275,8 +276,6 @@ impl Top {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn reading(name: &str, alerts: u64, pending: u64) -> Reading {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! An HTTP server for one page. Each connection gets one response within some seconds, in a thread
-//! of its own, and few are served at a time. This bounds the cost of a client that is slow, or
-//! sends too much or garbage.
+//! An HTTP server for one page. A connection gets one response within some seconds, in a thread of
+//! its own. Few are served at a time; more get an error, or are closed at once. This
+//! bounds the cost of a client that is slow, or sends too much or garbage.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -68,7 +68,8 @@ impl Server {
     /// Serves the clients that have connected, without waiting for more.
     ///
     /// # Errors
-    /// When connections cannot be accepted for lack of file descriptors or memory.
+    /// When a connection cannot be accepted or served, such as for lack of file descriptors, memory
+    /// or threads. A later call may succeed.
     pub fn serve(&self, page: &Arc<Page>) -> io::Result<()> {
         loop {
             let stream = match self.listener.accept() {
@@ -87,7 +88,7 @@ impl Server {
             }
             self.live.fetch_add(1, Ordering::Relaxed);
             let (page, counted) = (Arc::clone(page), Live(Arc::clone(&self.live)));
-            thread::spawn(move || {
+            thread::Builder::new().spawn(move || {
                 let _counted = counted;
                 // The client has disconnected or does not read, so there is no one to report an
                 // error to.
@@ -96,7 +97,7 @@ impl Server {
                 } else {
                     refuse(&stream, "503 Service Unavailable", end)
                 };
-            });
+            })?;
         }
     }
 }
@@ -312,8 +313,6 @@ fn is_late(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     /// Serves until the test ends.

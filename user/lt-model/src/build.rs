@@ -23,7 +23,9 @@
 //!   softirq from one raised by an interrupt, and shows which interrupt. Without that event, a softirq belongs to an
 //!   interrupt that has just ended.
 //! - *A disk signals completion in many ways*: by its own interrupt or the thread of that interrupt, a softirq, a call
-//!   from another processor, or a timer. The disk is the waker of every thread woken before this context ends.
+//!   from another processor, or a timer. The disk is the waker of every thread woken before this context ends. A network
+//!   softirq also delivers packets: there, the disk is the waker only of the thread that submitted the request, and of
+//!   threads in an uninterruptible sleep.
 //! - *A softirq may be preempted* (PREEMPT_RT). It continues when its thread does.
 //! - *A thread in user mode cannot wake a task.* A wakeup on its processor then comes from an interrupt or a fault that
 //!   the events do not show. A thread is known to be in user mode only if all system calls are recorded.
@@ -130,10 +132,12 @@ pub struct Builder {
     unchecked: usize,
     /// The limit is exceeded: nothing more is stored, and only sizes are counted.
     over: bool,
-    /// The largest size that exceeded the limit, bytes. It may have fallen since, where events are missing.
+    /// The largest size that exceeded the limit, bytes. The size may have fallen since: a gap drops requests.
     most: usize,
     requests: Requests,
     files: Files,
+    /// Time at which the events that show files end, if they do: no file is known after it.
+    files_until: Option<u64>,
     /// The calls whose file is known.
     calls: Calls,
     signs: Signs,
@@ -161,7 +165,7 @@ pub struct Builder {
     /// All interrupts that do not come from devices are recorded, including interrupts that a processor sends to
     /// itself.
     all_vectors: bool,
-    /// The processors that have streams, the starts of the streams, and their ends, the last first.
+    /// The processors that have streams, the starts of the streams, and their ends, the latest first.
     has_stream: Vec<u32>,
     starts: Vec<(u64, u32)>,
     ends: Vec<(u64, u32)>,
@@ -227,6 +231,13 @@ impl Builder {
         }
     }
 
+    /// Declares that all events that show which files system calls work on are recorded from `begin` to `end` only.
+    /// Must come before the first event.
+    pub fn has_files(&mut self, begin: u64, end: u64) {
+        self.files.lost(begin);
+        self.files_until = Some(end);
+    }
+
     /// Drops everything that ended at `time` or before, to save memory.
     pub fn forget_before(&mut self, time: u64) {
         self.tasks.keep = time;
@@ -245,12 +256,13 @@ impl Builder {
         self.tasks.keep_waits();
         self.cpus.keep_nothing();
         self.signs.clear();
+        self.requests.forget_served();
         self.files = Files::default();
         self.calls.clear();
     }
 
-    /// Limits the size of the kept data, in bytes; [`Builder::kept`] shows what was left out. The names of files and
-    /// descriptors take at most an eighth; any others are not known.
+    /// Limits the size of the kept data, in bytes; [`Builder::kept`] shows what was left out. File names and
+    /// descriptors take at most an eighth of it: files beyond that are not known.
     pub fn limit(&mut self, bytes: usize) {
         self.limit = Some(bytes);
         self.files.limit(bytes / 8);
@@ -317,9 +329,9 @@ impl Builder {
         self.check_limit();
     }
 
-    /// Processes an event that shows which file a system call works on. If the same event of the trace makes an
-    /// [`Event`], that one comes first. Ignored unless the events include every system call; they must also include the
-    /// creation of every thread.
+    /// Processes an event that shows which file a system call works on. If that event of the trace also makes an
+    /// [`Event`], feed the [`Event`] first. Does nothing unless the events include every system call. They must then
+    /// also include the creation of every thread.
     pub fn feed_file(&mut self, time: u64, cpu: u32, event: &FileEvent<'_>) {
         let is_kept = !self.over
             && !matches!(self.tasks.detail, Detail::Waits)
@@ -328,6 +340,10 @@ impl Builder {
             return;
         };
         let time = time.max(last);
+        if let Some(until) = self.files_until.take_if(|until| *until < time) {
+            self.cut_calls(until);
+            self.files.lost(u64::MAX);
+        }
         let thread = self.cpus.get(cpu).and_then(|at| at.thread());
         let tid = thread.and_then(|thread| self.tid(thread));
         let before = self.files.bytes();
@@ -484,10 +500,12 @@ impl Builder {
             What::WorkEnd => self.works(time, cpu, None),
             // Does not end the tail of an interrupt.
             What::Idle { enters } => {
-                let looked = &mut self.cpus.at(cpu).looked;
+                let at = self.cpus.at(cpu);
+                // The event is outside of all interrupts, so the completion has ended.
+                at.completed = None;
                 return match enters {
-                    true => looked.idles(time),
-                    false => looked.leaves_idle(time),
+                    true => at.looked.idles(time),
+                    false => at.looked.leaves_idle(time),
                 };
             }
             What::Dirty { disk } => {
@@ -509,8 +527,11 @@ impl Builder {
                     None if kind == Kind::Flush => self.requests.flushed(disk),
                     None => None,
                 };
+                if range.is_some() {
+                    self.note_served(time, disk, request);
+                }
                 let at = self.cpus.at(cpu);
-                at.completed = Some((disk, at.contexts.len(), request));
+                at.completed = Some((disk, at.contexts.len(), request, time));
                 return;
             }
             What::Lost { until } => self.lost(time, until.max(time), cpu, Unrecorded::Lost(cpu)),
@@ -527,7 +548,8 @@ impl Builder {
     #[must_use]
     pub fn finish(mut self) -> Model {
         let span = self.span.unwrap_or_default();
-        self.cut_calls(span.1);
+        let until = self.files_until.unwrap_or(u64::MAX);
+        self.cut_calls(until.min(span.1));
         self.tasks.finish(span.1);
         self.calls.finish();
         self.signs.finish();
@@ -540,6 +562,7 @@ impl Builder {
                 .map(|stretches| Processor { stretches })
                 .collect(),
             wakers: self.wakers,
+            served: self.requests.into_served(),
             signs: self.signs,
             handovers: self.handovers,
             calls: self.calls,
@@ -589,7 +612,7 @@ impl Builder {
         let ran = self.cpus.at(cpu).current();
         let prev = self.tasks.find(tid);
         match (ran, self.cpus.at(cpu).known_since) {
-            // The first switch on this processor: it has run `prev` for as long as its events are known.
+            // The first switch here, or the first after a gap: `prev` has run for as long as the events are known.
             (None, Some(since)) if since <= time => {
                 self.cpus.ran(cpu, prev, since);
                 if let Some(prev) = prev {
@@ -602,7 +625,7 @@ impl Builder {
                 }
             }
         }
-        // A hard interrupt does not switch threads. A softirq may, and continues when its thread does.
+        // No hard interrupt is switched out. A softirq may be, and continues when its thread does.
         let mut held = std::mem::take(&mut self.cpus.at(cpu).contexts);
         if let Some(ran) = ran
             && ran != prev
@@ -685,7 +708,7 @@ impl Builder {
             return;
         };
         let at = self.cpus.at(cpu);
-        at.softirqs_until = 0;
+        at.continues();
         let above = at.above();
         let task = self.tasks.of(thread);
         (task.call, task.futex) = (call, None);
@@ -722,7 +745,7 @@ impl Builder {
         self.raises = true;
         let thread = self.cpus.at(cpu).thread();
         let of_threads = [Vector::NET_TX, Vector::NET_RX, Vector::BLOCK].contains(&Vector(vector));
-        // In user mode, an interrupt without events has raised it, such as the one of Hyper-V.
+        // In user mode, an interrupt without events has raised it, such as Hyper-V's.
         let in_kernel = !self.is_in_user_mode(time, thread);
         let is_thread = thread.is_some()
             && (of_threads || self.all_vectors)
@@ -798,7 +821,7 @@ impl Builder {
                 let until = time + if is_known { TAIL } else { SOFTIRQS };
                 at.softirqs_until = at.softirqs_until.max(until);
             }
-            at.completed = at.completed.filter(|(_, depth, _)| *depth <= place);
+            at.completed = at.completed.filter(|(_, depth, ..)| *depth <= place);
             if let Some(thread) = at.thread() {
                 let task = self.tasks.of(thread);
                 task.user_since = task.user_since.map(|_| time);

@@ -166,12 +166,13 @@ pub enum What<'a> {
     },
     /// `timer_expire_exit`: in the timer softirq, the function of a timer ends.
     ExpireEnd,
-    /// `workqueue_execute_start`: the current thread, a worker, begins a work item.
+    /// `workqueue_execute_start`: a work item begins, in the current thread, which is a worker. An item of a BH workqueue
+    /// begins in a softirq, on top of any thread.
     Work {
         /// The address of its function.
         function: u64,
     },
-    /// `workqueue_execute_end`: the worker finishes its work item.
+    /// `workqueue_execute_end`: the work item ends.
     WorkEnd,
     /// `power_cpu_idle`: the processor enters an idle state, or leaves it.
     Idle {

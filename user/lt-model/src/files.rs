@@ -13,13 +13,14 @@
 //! No name is better than a wrong one. These rules keep a name from being wrong:
 //!
 //! - *A number stands for one file until it is closed*, or replaced by `dup2` or `dup3`. If all calls are recorded, so
-//!   are these. A descriptor that is created in a way that is not followed, such as by `recvmsg`, has a number that was
-//!   closed before, so it is not known, and never has the name of another file.
+//!   are these. If a descriptor is created in a way that is not followed, such as by `recvmsg`, its number was closed
+//!   before. Its file is then not known, but it never has the name of another file.
 //! - *io_uring closes and opens descriptors without a system call.* The descriptors of a process that uses it are not
 //!   known.
 //! - *Threads share descriptors*, see `tables.rs`. The flags of `clone3` are not recorded. A thread that it creates is
 //!   taken to share the table of its process: no known program creates threads with tables of their own. A process that
-//!   it creates may share the table or have a copy. Until that process calls exec, no name is added to the table.
+//!   it creates may share the table or have a copy. Until that process calls exec or exits, no name is added to the
+//!   table.
 //! - *Another thread may change a descriptor during a call.* The call is then on an unknown file, and a descriptor that
 //!   it returns is not known, either.
 //! - *In a gap anything may have happened.* All descriptors are forgotten.
@@ -37,7 +38,7 @@ pub(crate) use self::calls::Calls;
 use self::tables::{Descriptor, Tables};
 use crate::names::{Name, Names};
 
-/// Maximum memory for names and descriptors without another limit, in bytes.
+/// Default limit on the memory for names and descriptors, in bytes.
 const BUDGET: usize = 128 << 20;
 
 /// Flags of `clone`, `unshare` and `close_range`.
@@ -219,6 +220,8 @@ pub(crate) struct Files {
     tables: Tables,
     /// The calls in flight, by thread.
     calls: HashMap<i32, Call>,
+    /// The largest size of `calls` so far.
+    most_calls: usize,
     names: Names,
     /// The number of the current event.
     step: u64,
@@ -236,10 +239,11 @@ impl Files {
 
     /// Upper bound of the memory in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.names.bytes() + self.tables.bytes() + self.calls.len() * 3 * size_of::<(i32, Call)>()
+        let calls = tables::room(self.most_calls, size_of::<(i32, Call)>());
+        self.names.bytes() + self.tables.bytes() + calls
     }
 
-    /// The part of the memory that names may take, and the part that descriptors may take.
+    /// Maximum memory for names, and for descriptors, in bytes: half of the limit each.
     fn half(&self) -> usize {
         self.limit.unwrap_or(BUDGET) / 2
     }
@@ -249,8 +253,8 @@ impl Files {
         self.names
     }
 
-    /// Follows an event of a thread, if that is known. At the end of a call whose file is known, returns the time at
-    /// which it began, and the file.
+    /// Follows an event of thread `tid`; `None` if the thread is not known. At the end of a call whose file is known,
+    /// returns the time at which the call began, and the file.
     pub(crate) fn see(
         &mut self,
         time: u64,
@@ -317,7 +321,7 @@ impl Files {
 
     /// Forgets all descriptors, and the files of all calls in flight.
     fn forget(&mut self) {
-        self.tables = Tables::default();
+        self.tables.forget();
         self.calls.clear();
     }
 
@@ -340,12 +344,17 @@ impl Files {
         }
         let step = self.step;
         let (fd, file, then) = match access {
+            // Kept, so that its end does not seem to lack a start: close(-1), for example.
+            Access::Nothing if changes_table(call) => (None, None, Then::Nothing),
             Access::Nothing => return,
             Access::Anything => {
                 self.forget();
                 (None, None, Then::Forgets)
             }
-            Access::Ring => return self.tables.has_ring(tid),
+            Access::Ring => {
+                self.tables.has_ring(tid);
+                (None, None, Then::Nothing)
+            }
             Access::On(fd) => (Some(fd), self.file(tid, fd), Then::Nothing),
             Access::Flag(fd) => {
                 let of = Descriptor {
@@ -353,7 +362,7 @@ impl Files {
                     closes: None,
                     changed: step,
                 };
-                // The flag of a table that another thread may share is then not known, either.
+                // Makes the descriptor unknown in other tables that may be this one: its flag may have changed there.
                 self.tables.close(tid, fd, step);
                 if let Some(tid) = tid {
                     self.tables.open(tid, fd, of);
@@ -387,7 +396,7 @@ impl Files {
             }
             Access::Clone(flags) => (None, None, Then::Clones(flags)),
             Access::Unshare(flags) if flags & CLONE_FILES != 0 => (None, None, Then::Unshares),
-            Access::Unshare(_) => return,
+            Access::Unshare(_) => (None, None, Then::Nothing),
             Access::Exec(path) => (path.directory, self.path(tid, path), Then::Execs),
         };
         let call = Call {
@@ -400,6 +409,7 @@ impl Files {
         };
         if let Some(tid) = tid {
             self.calls.insert(tid, call);
+            self.most_calls = self.most_calls.max(self.calls.len());
         }
     }
 
@@ -409,11 +419,18 @@ impl Files {
         name: Option<&[u8]>,
         result: Option<i64>,
     ) -> Option<(u64, FileName)> {
+        // The start may not be recorded: a thread often waits in io_uring_enter.
+        if name.is_some_and(|name| name.starts_with(b"io_uring_")) {
+            self.tables.has_ring(Some(tid));
+        }
         let Some(call) = self.calls.remove(&tid) else {
             // The start was not recorded, or was that of a thread whose number exec has changed.
-            let closers = [&b"close"[..], b"dup", b"exec"];
-            if name.is_some_and(|name| closers.iter().any(|call| name.starts_with(call))) {
+            if name.is_some_and(changes_table) {
                 self.forget();
+            }
+            if name == Some(UNNAMED) {
+                // It may be io_uring_enter.
+                self.tables.has_ring(Some(tid));
             }
             return None;
         };
@@ -526,6 +543,15 @@ impl Files {
     pub(crate) fn text(&self, name: FileName) -> &str {
         name.text(&self.names)
     }
+}
+
+/// The name that LTTng gives to calls that are newer than its list of calls.
+const UNNAMED: &[u8] = b"unknown";
+
+/// Whether a system call with this name may close descriptors, or give the thread a table of its own.
+fn changes_table(call: &[u8]) -> bool {
+    let changers = [&b"close"[..], b"dup", b"exec", b"unshare", UNNAMED];
+    changers.iter().any(|changer| call.starts_with(changer))
 }
 
 /// The path of a file as the kernel shows it, or its kind, without the number: `socket` for `socket:[812]`, `eventfd`

@@ -12,9 +12,9 @@
 //! Model --why::path--> thread 7 runs, 7 waits for thread 9, which runs, 7 waits for a CPU ...
 //! ```
 //!
-//! The intervals of a thread, and of a processor, follow each other without a gap from its first event to its end. All
-//! explanations rest on them. The crate is independent of trace formats: a reader of traces, or a test, makes the
-//! [`Event`]s.
+//! The intervals of a thread, and of a processor, follow each other without a gap; where nothing is recorded, the state
+//! is unknown. All explanations rest on them. The crate is independent of trace formats: a reader of traces, or a test,
+//! makes the [`Event`]s.
 //!
 //! # Examples
 //!
@@ -64,6 +64,7 @@ mod missing;
 mod names;
 mod processor;
 mod request;
+mod served;
 mod sleep;
 mod state;
 pub mod tables;
@@ -87,6 +88,7 @@ pub use missing::Events;
 pub use names::{Name, Names};
 pub use processor::{Processor, Stretch, Stretches, Use};
 pub use request::{Kind, Request};
+pub use served::{Served, ServedFor};
 pub use sleep::{Release, Sleep, SwitchedOut};
 pub use state::{Class, Interval, State, Unrecorded};
 pub use thread::Thread;
@@ -104,6 +106,8 @@ pub struct Model {
     pub wakers: Wakers,
     /// Signs of the causes of waits for processors.
     signs: limits::Signs,
+    /// Requests that disks served while threads waited for a free request.
+    served: served::Log,
     /// Handovers of locks.
     handovers: locks::Handovers,
     /// Calls whose file is known.
@@ -181,7 +185,7 @@ impl Model {
         self.wakers.helper(id)
     }
 
-    /// The sign of why this thread waited for a CPU until `end`.
+    /// The sign of the cause of this thread's wait for a CPU that ended at `end`.
     #[must_use]
     pub fn sign(&self, thread: ThreadId, end: u64) -> Option<Sign> {
         self.signs.of(thread, end)
@@ -192,6 +196,16 @@ impl Model {
     #[must_use]
     pub fn had_no_request(&self, thread: ThreadId, from: u64, to: u64) -> bool {
         self.signs.had_no_request(thread, from, to)
+    }
+
+    /// The requests that a disk served during waits of threads that had no request for their bio yet. The waits do not
+    /// overlap, and are in time order. `None` if not all of these requests are known.
+    #[must_use]
+    pub fn served(&self, disk: Disk, waits: &[(u64, u64)]) -> Option<Served> {
+        let mut each = waits.iter();
+        let has_gap = each.any(|(from, to)| self.gaps.touches(*from, *to));
+        let known = self.served.during(disk, waits);
+        known.filter(|_| !has_gap)
     }
 
     /// Whether this thread only runs softirqs.

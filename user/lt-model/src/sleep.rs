@@ -2,16 +2,17 @@
 
 //! Decodes `prev_state` of `sched_switch`, whose meaning depends on the kernel version.
 //!
-//! Since 4.14 the tracepoint records the state that `ps` would show, as bits, and 0x100 for a runnable thread.
-//! Before 4.14, it recorded the kernel's own bits, and the bit above the highest for a runnable thread:
+//! Since 4.14 the tracepoint records the state that `ps` would show, as bits, and 0x100 for a preempted thread.
+//! Before 4.14, it recorded the kernel's own bits, and the bit above the highest for a preempted thread. A thread that
+//! yields has no bit.
 //!
 //! ```text
-//!            1  2  4  8  0x10  0x20  0x40    0x80      0x100   0x200    0x400     0x800          0x1000
-//! 4.14 on    S  D  T  t  dead  zombie parked idle      runnable
-//! 4.8        S  D  T  t  dead  zombie dead   wakekill  waking  parked   no load   new            runnable
-//! 4.2        S  D  T  t  dead  zombie dead   wakekill  waking  parked   no load   runnable
-//! 3.9        S  D  T  t  dead  zombie dead   wakekill  waking  parked   runnable
-//! 2.6.33     S  D  T  t  zombie dead  dead   wakekill  waking  runnable
+//!            1  2  4  8  0x10  0x20  0x40    0x80      0x100      0x200      0x400      0x800      0x1000
+//! 4.14 on    S  D  T  t  dead  zombie parked idle      preempted
+//! 4.8        S  D  T  t  dead  zombie dead   wakekill  waking     parked     no load    new        preempted
+//! 4.2        S  D  T  t  dead  zombie dead   wakekill  waking     parked     no load    preempted
+//! 3.9        S  D  T  t  dead  zombie dead   wakekill  waking     parked     preempted
+//! 2.6.33     S  D  T  t  zombie dead  dead   wakekill  waking     preempted
 //! ```
 //!
 //! The kernel exchanged 0x10 and 0x20 in 3.15; both mean a dead thread.

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Tables of how long kernel operations took: wakeups, sleeps, time on CPUs, interrupts, system calls, disk requests,
-//! locks, work items and reclaim of memory.
+//! locks, work items, reclaim of memory and packets.
 //!
 //! ```text
 //! Seen --ground.rs--> who runs where, gaps --a machine--> start and end of one operation --table.rs--> rows, worst cases
 //!                                                 `-----> not measured: the start or the end was not recorded
 //! ```
 //!
-//! Events come in time order. Only operations in flight and the rows are kept. A duration is measured only if every
-//! event between its start and its end was recorded. An operation of a CPU must not span a gap of that CPU. An
-//! operation of a thread or a disk must not span a gap of any CPU, since it may have ended and started again there.
-//! Each operation that cannot be measured is counted with the reason.
+//! Events come in time order. Only operations in flight, the rows and the worst cases are kept. A duration is measured
+//! only if every event between its start and its end was recorded. An operation of a CPU must not span a gap of that
+//! CPU. An operation of a thread, a disk or a packet must not span a gap of any CPU, since it may have ended and started
+//! again there. Each operation that cannot be measured is counted with the reason.
 
 mod calls;
 mod cpu;
@@ -20,12 +20,14 @@ mod group;
 mod io;
 mod irq;
 mod locks;
+mod net;
 mod reclaim;
 mod requests;
 mod sleeps;
 mod step;
 mod sums;
 mod table;
+mod transmit;
 mod wakeups;
 mod work;
 
@@ -38,10 +40,15 @@ pub use self::group::{By, Case, Extra, File, Key, Kind, Object, TaskId, WokenBy}
 use self::io::Io;
 use self::irq::Irq;
 use self::locks::Locks;
+pub use self::net::PacketEvents;
+use self::net::Packets;
 use self::reclaim::Reclaims;
 pub use self::sleeps::Recorded;
 use self::sleeps::Sleeps;
-pub use self::step::{Block, BlockStage, Operation, Reclaim, Seen, Step, Work, WorkStage};
+pub use self::step::{
+    Block, BlockStage, Operation, Packet, PacketEnd, PacketStage, Reclaim, Seen, Step, Work,
+    WorkStage,
+};
 pub use self::sums::{EXACT, Sums};
 use self::table::Why;
 pub use self::table::{Missed, Range, Row, Table};
@@ -75,6 +82,8 @@ pub enum Analysis {
     Work,
     /// Reclaim and compaction of memory.
     Reclaim,
+    /// Packets of the network.
+    Net(PacketEvents),
 }
 
 /// State machine of an analysis. It sees each event before [`Ground`] applies it.
@@ -115,6 +124,7 @@ impl Builder {
             Analysis::Locks => Box::new(Locks::new(range, by)),
             Analysis::Work => Box::new(Works::new(range, by)),
             Analysis::Reclaim => Box::new(Reclaims::new(range, by)),
+            Analysis::Net(events) => Box::new(Packets::new(range, by, events)),
         };
         Self {
             ground: Ground::default(),
@@ -185,6 +195,12 @@ impl Builder {
         self.ground.task_text(id)
     }
 
+    /// The name with which a file was opened, or its kind, such as `socket`.
+    #[must_use]
+    pub fn file(&self, file: FileName) -> &str {
+        self.ground.files.text(file)
+    }
+
     /// Returns the tables.
     #[must_use]
     pub fn finish(mut self) -> Tables {
@@ -233,8 +249,8 @@ impl Tables {
         self.ground.files.text(file)
     }
 
-    /// A CPU that the events mention, but for which the trace has no stream. If there is one, no operation of a thread or
-    /// a disk is measured.
+    /// A CPU that the events mention, but for which the trace has no stream. If there is one, no operation of a thread, a
+    /// disk or a packet is measured.
     #[must_use]
     pub fn absent(&self) -> Option<u32> {
         self.ground.absent

@@ -7,7 +7,7 @@ use crate::intervals::Intervals;
 use crate::names::Name;
 use crate::state::{Class, Interval};
 
-/// A thread, from its first event to its end.
+/// A thread. If its number is reused, that is a different thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
     /// The thread's number in the kernel.

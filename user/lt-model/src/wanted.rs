@@ -15,10 +15,10 @@ pub struct Wanted {
 
 /// Starts and ends of disjoint ranges, in time order.
 #[derive(Debug, Clone, Default)]
-struct Spans(Vec<(u64, u64)>);
+pub(crate) struct Spans(Vec<(u64, u64)>);
 
 impl Spans {
-    fn add(&mut self, from: u64, to: u64) {
+    pub(crate) fn add(&mut self, from: u64, to: u64) {
         let place = self.0.partition_point(|(_, end)| *end < from);
         let joined = self.0[place..].partition_point(|(begin, _)| *begin <= to) + place;
         let all = self.0.get(place..joined).unwrap_or_default();
@@ -30,6 +30,17 @@ impl Spans {
     fn has(&self, from: u64, to: u64) -> bool {
         let place = self.0.partition_point(|(_, end)| *end <= from);
         self.0.get(place).is_some_and(|(begin, _)| *begin < to)
+    }
+
+    /// Whether one range has all of the time between two times.
+    pub(crate) fn covers(&self, from: u64, to: u64) -> bool {
+        let place = self.0.partition_point(|(_, end)| *end < to);
+        self.0.get(place).is_some_and(|(begin, _)| *begin <= from)
+    }
+
+    /// Memory in use, approximately, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        64 + self.0.capacity() * size_of::<(u64, u64)>()
     }
 }
 
@@ -55,8 +66,7 @@ impl Wanted {
     /// Memory in use, approximately, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let all = self.threads.values().chain(self.processors.values());
-        all.map(|spans| 64 + spans.0.capacity() * size_of::<(u64, u64)>())
-            .sum()
+        all.map(Spans::bytes).sum()
     }
 }
 
@@ -75,6 +85,8 @@ mod tests {
             let to = from + took;
             let there = added.iter().any(|(begin, took)| *begin < to && begin + took > from);
             prop_assert_eq!(spans.has(from, to), there);
+            let has_all = (from..to).all(|at| spans.has(at, at + 1));
+            prop_assert_eq!(spans.covers(from, to), has_all);
             prop_assert!(spans.0.windows(2).all(|pair| pair[0].1 < pair[1].0), "{spans:?}");
         }
     }

@@ -113,11 +113,11 @@ tables! {
         line: Int,
         /// Number of the softirq.
         vector: Int,
-        /// Name of the interrupt's handler, of the softirq or of the function.
+        /// Name of the interrupt's handler, of the softirq or of the function; for `delays`, the name in the cause.
         name: Text,
         /// System call.
         call: Text,
-        /// Disk, by number.
+        /// Disk, by number, or network device, by name.
         device: Text,
         /// Disk, by name, if the trace records it.
         disk: Text,
@@ -153,6 +153,10 @@ tables! {
         workqueue: Text,
         /// Kind of reclaim: `direct`, `memcg`, `compaction`, `kswapd`.
         reclaim: Text,
+        /// File of the system call; null if not certain, or if the call works on no file, or on several.
+        file: Text,
+        /// End of the received packet: `copied`, `consumed`, `dropped`.
+        ended: Text,
     }
 
     /// A step of a critical path, or a wait of a chain.

@@ -136,7 +136,7 @@ pub struct WaitParts {
     pub softirq: u64,
     /// Other tasks, and all work that has no tracepoint.
     pub tasks: u64,
-    /// Idle: the CPU had to wake up from an idle state.
+    /// The idle task: the CPU left an idle state, or a limit kept the task from running.
     pub idle: u64,
 }
 

@@ -34,7 +34,7 @@ pub fn parse_duration(word: &str) -> Result<Nanos, ParseError> {
     number.checked_mul(scale).map(Nanos).ok_or_else(bad)
 }
 
-/// Nanoseconds, printed in the largest unit, up to seconds, of which there is at least one: `10.41ms`.
+/// Nanoseconds, printed in the largest unit up to seconds that is not longer than the duration: `10.41ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 

@@ -59,7 +59,7 @@ impl fmt::Display for Value {
 
 impl Serialize for Value {
     /// Writes a bare number as a JSON number, and everything else as a string. That includes digits
-    /// that are not a number, such as an address without letters.
+    /// after a leading zero, such as a pseudonym (`%p`) that happens to have no letters.
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         if let Value::Bare(text) = self {
             match (text.parse::<u64>(), text.parse::<i64>()) {
@@ -210,10 +210,15 @@ impl fmt::Display for Fields {
 }
 
 impl Serialize for Fields {
+    /// Writes a map. `key` is always a string, since its form depends on the data: a key in
+    /// hexadecimal may happen to have no letters.
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut map = s.serialize_map(Some(self.0.len()))?;
-        for field in &self.0 {
-            map.serialize_entry(&field.key, &field.value)?;
+        for Field { key, value } in &self.0 {
+            match key.as_str() {
+                "key" => map.serialize_entry(key, &value.text())?,
+                _ => map.serialize_entry(key, value)?,
+            }
         }
         map.end()
     }
@@ -340,6 +345,17 @@ mod tests {
             json,
             r#"{"z":18446744073709551615,"delta":-5,"comm":"\\xc3\\xa9\\xff"}"#
         );
+    }
+
+    #[test]
+    fn a_key_is_a_string_in_json_whatever_its_digits_are() {
+        for key in ["112233", "1122aa", "0x4d2", "155", "1,3"] {
+            let fields = Fields::parse(&format!("key={key} id=3")).unwrap();
+            let json = serde_json::to_string(&fields).unwrap();
+            assert_eq!(json, format!(r#"{{"key":"{key}","id":3}}"#));
+            let back: Fields = serde_json::from_str(&json).unwrap();
+            assert_eq!(back.phrase(&[]), fields.phrase(&[]));
+        }
     }
 
     #[test]

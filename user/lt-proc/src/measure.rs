@@ -23,7 +23,7 @@ use crate::ParseError;
 pub struct Measure {
     /// The cycles, and the requested events.
     pub counters: Vec<Counter>,
-    /// Number of probes that are not measured, for lack of memory.
+    /// How many times a probe was attached but not measured, for lack of memory or of room in the table.
     pub unmeasured: u64,
     /// The probes in the order in which they were attached; `empty` is first.
     pub probes: Vec<MeasuredProbe>,

@@ -230,19 +230,21 @@ impl ProcRoot {
     /// # Errors
     /// See [`ProcRoot::profile`].
     pub fn reset_profile(&self, name: &str) -> Result<(), ProcError> {
-        let relative = Path::new(name).join(Span::SinceReset.file());
-        let opened = OpenOptions::new()
-            .write(true)
-            .open(self.path.join(&relative));
-        let mut file = opened.map_err(|e| self.explain(&relative, e))?;
-        let written = file.write_all(b"reset\n");
-        written.map_err(|e| self.explain(&relative, e))
+        self.write(&Path::new(name).join(Span::SinceReset.file()), "reset")
+    }
+
+    /// Changes a parameter of an instance. Unlike [`ProcRoot::create`], this never creates an instance.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`]; also when the kernel refuses the value.
+    pub fn set(&self, name: &str, key: &str, value: &str) -> Result<(), ProcError> {
+        self.write(&Path::new(name).join(key), value)
     }
 
     /// Creates or changes an instance.
     ///
     /// # Errors
-    /// [`ProcError::Refused`] with the kernel's errno.
+    /// See [`ProcRoot::version`]; [`ProcError::Refused`] with the kernel's errno if it refuses the line.
     pub fn create(&self, name: &str, tracker: &str, settings: &[Setting]) -> Result<(), ProcError> {
         self.control(&Instance::request(name, tracker, settings), tracker)
     }
@@ -250,7 +252,7 @@ impl ProcRoot {
     /// Removes an instance.
     ///
     /// # Errors
-    /// [`ProcError::Refused`] with the kernel's errno.
+    /// See [`ProcRoot::version`]; [`ProcError::Refused`] with the kernel's errno if it refuses the line.
     pub fn remove(&self, name: &str) -> Result<(), ProcError> {
         self.control(&format!("-{name}"), "")
     }
@@ -293,6 +295,16 @@ impl ProcRoot {
                 tracker: tracker.to_string(),
                 source,
             })
+    }
+
+    /// Writes a line to a file of an instance.
+    fn write(&self, relative: &Path, line: &str) -> Result<(), ProcError> {
+        let opened = OpenOptions::new()
+            .write(true)
+            .open(self.path.join(relative));
+        let mut file = opened.map_err(|e| self.explain(relative, e))?;
+        let written = file.write_all(format!("{line}\n").as_bytes());
+        written.map_err(|e| self.explain(relative, e))
     }
 
     fn read(&self, relative: &Path) -> Result<String, ProcError> {
@@ -353,6 +365,12 @@ mod tests {
                 .next(),
             Some("-a")
         );
+        // A change creates no instance.
+        assert!(matches!(root.set("a", "cgroup", "7"), Err(ProcError::NoInstance(n)) if n == "a"));
+        fs::create_dir(dir.join("a")).unwrap();
+        fs::write(dir.join("a/cgroup"), "all\n").unwrap();
+        root.set("a", "cgroup", "4711").unwrap();
+        assert_eq!(root.text("a", "cgroup").unwrap(), "4711\n");
         fs::remove_dir_all(&dir).unwrap();
     }
 

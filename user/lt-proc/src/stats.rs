@@ -13,15 +13,15 @@ use crate::ParseError;
 
 /// The meaning of the counters that all trackers have. A tracker's own counters are on its page.
 const COUNTERS: [(&str, &str); 33] = [
-    ("attempts", "begins seen"),
+    ("attempts", "starts seen"),
     ("started", "of attempts: tracked"),
     ("full", "of attempts: lost, the pool was full"),
     ("filtered", "of attempts: refused by a filter"),
-    ("off", "of attempts: while it was not enabled"),
+    ("off", "of attempts: while not enabled"),
     ("ended", "of started: the end was seen"),
     ("pending", "of started: in flight now"),
     ("replaced", "dropped: their key started again"),
-    ("cleared", "dropped when it was disabled"),
+    ("cleared", "dropped when the instance was disabled"),
     ("gone", "dropped: their object is gone without an end"),
     ("unmatched", "ends of operations that are not tracked"),
     ("negative", "of ended: the end was before the start"),
@@ -32,19 +32,19 @@ const COUNTERS: [(&str, &str); 33] = [
     ("wakes", "how often sleeping readers were woken"),
     (
         "wakes_suppressed",
-        "alerts for which a wakeup was already due",
+        "alerts raised while a wakeup was pending",
     ),
     ("min", "the shortest delay"),
-    ("mean", "of all delays"),
+    ("mean", "the mean delay"),
     ("max", "the longest delay"),
     ("capacity", "operations that the pool can hold now"),
-    ("max_capacity", "how many it may grow to hold"),
+    ("max_capacity", "the limit of its growth"),
     ("free", "of capacity: free, approximately"),
-    ("grown", "how often the pool grew"),
-    ("grow_failed", "how often it could not: no memory"),
+    ("grown", "how often the pool has grown"),
+    ("grow_failed", "how often there was no memory for growth"),
     (
         "alerts_suppressed",
-        "late, but over max_alerts in that second",
+        "alerts not raised: over max_alerts in that second",
     ),
     ("overruns", "alerts overwritten before they were read"),
     ("readers", "alerts suppressed: the task reads alerts"),
@@ -52,12 +52,15 @@ const COUNTERS: [(&str, &str); 33] = [
         "crowded",
         "of attempts: lost, too many of their key were live",
     ),
-    ("before_start", "of started: in flight before the start"),
+    (
+        "before_start",
+        "of started: in flight when the instance was enabled",
+    ),
     (
         "before_start_ended",
-        "of ended: these, not in the histogram, min, mean and max",
+        "of before_start: ended; not in the histogram, min, mean and max",
     ),
-    ("sum_us", "of all delays, in microseconds"),
+    ("sum_us", "the sum of the delays, in microseconds"),
 ];
 
 /// The values that are not counters, apart from the extremes and the mean of the delays.

@@ -18,7 +18,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "affinity",
-        why: "it is shielded only on these CPUs",
+        why: "the process is shielded only on these CPUs",
         question: affinity,
     },
     Row {
@@ -43,12 +43,12 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "bandwidth",
-        why: "a cgroup with a quota throttles its ordinary threads once it is used up",
+        why: "a cgroup throttles its ordinary threads once its quota is used up",
         question: bandwidth,
     },
     Row {
         name: "limits",
-        why: "without them, threads that it starts later get no priority or no locked memory",
+        why: "without them, threads that the process starts later get no priority or no locked memory",
         question: limits,
     },
 ];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Sets of CPUs, in the two forms that the kernel prints: lists (`0-3,8`) and masks (`ff,ffffffff`).
+//! Sets of CPUs, in the two forms that the kernel prints: lists (`0-3,8`) and masks
+//! (`ff,ffffffff`).
 
 use std::collections::BTreeSet;
 use std::fmt;

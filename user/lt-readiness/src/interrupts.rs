@@ -178,7 +178,7 @@ fn irqbalance(root: &Root, target: &Target) -> Found {
         pairs.find(|(name, value)| *name == key && !value.is_empty())
     };
     // A set in its environment replaces the lists of the kernel, and the mask replaces the list
-    // (setup_banned_cpus). It does not avoid the CPUs that a cpuset partition isolates.
+    // (setup_banned_cpus). irqbalance does not avoid the CPUs that a cpuset partition isolates.
     let mask = value("IRQBALANCE_BANNED_CPUS");
     let own = match mask {
         Some((_, mask)) => Cpus::from_mask(mask),

@@ -90,7 +90,7 @@ fn housekeeping(_: &Root, target: &Target) -> Found {
     match rest.is_empty() {
         false => Ok(ok(format!("CPU {rest}"))),
         true => Ok(bad(
-            "these are all CPUs: leave at least one out, as in `check --rt 1-3`",
+            "no CPU is left for other work: leave at least one out, as in `check --rt 1-3`",
         )),
     }
 }

@@ -98,8 +98,8 @@ fn server(root: &Root, target: &Target, server: &str) -> Found {
     };
     let cpus: super::Cpus = on.iter().map(|(cpu, _)| *cpu).collect();
     let found = format!(
-        "up to {} ms of a period on CPU {cpus}; off is for tasks that never sleep, and starves \
-         ordinary ones",
+        "up to {} ms of a period on CPU {cpus}; turn it off only for tasks that never sleep: \
+         ordinary tasks then starve",
         most / 1_000_000
     );
     let off = |(cpu, _): &(u32, u64)| format!("echo 0 > {directory}/cpu{cpu}/runtime");

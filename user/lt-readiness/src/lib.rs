@@ -131,7 +131,7 @@ pub fn isolated(root: &Root) -> Cpus {
 fn aim(root: &Root, asked: &Cpus, pid: Option<u32>, wait: impl FnOnce()) -> Result<Target> {
     let online = match root.cpus(ONLINE) {
         Ok(online) => online,
-        Err(missing) => bail!("which CPUs are online? {missing}"),
+        Err(missing) => bail!("cannot determine the online CPUs: {missing}"),
     };
     let absent = asked.without(&online);
     if !absent.is_empty() {
@@ -145,8 +145,8 @@ fn aim(root: &Root, asked: &Cpus, pid: Option<u32>, wait: impl FnOnce()) -> Resu
     let isolated = isolated(root).and(&online);
     let (cpus, from) = match (asked.is_empty(), isolated.is_empty()) {
         (false, _) => (asked.clone(), "as given"),
-        (true, false) => (isolated, "the isolated ones"),
-        (true, true) => (online.clone(), "all that are online: none is isolated"),
+        (true, false) => (isolated, "isolated"),
+        (true, true) => (online.clone(), "all online CPUs: none is isolated"),
     };
     let window = Window::watch(root, &cpus, pid, wait);
     let resolution = clock_getres(ClockId::CLOCK_MONOTONIC).map(Duration::from);

@@ -6,6 +6,8 @@
 //! link that is only pinned in a BPF file system is not an open file of a process: `bpftool link`
 //! shows it.
 
+use std::collections::BTreeSet;
+
 use super::Target;
 use super::answer::{Found, ok, some, warn};
 use super::root::{Missing, Root};
@@ -22,12 +24,13 @@ const LINKS: [&str; 8] = [
     "uprobe_multi",
     "uretprobe_multi",
 ];
-/// Types of programs (enum bpf_prog_type) that can be attached without a link: kprobe, tracepoint, perf_event,
-/// raw_tracepoint.
+/// Types of programs (enum bpf_prog_type) that run at a traced point: kprobe, tracepoint and
+/// perf_event, which can be attached without a link, and raw_tracepoint.
 const TYPES: [u64; 4] = [2, 5, 7, 17];
-/// The attach type of security module programs, which are also attached by a `tracing` link (enum
-/// bpf_attach_type).
-const LSM_MAC: u64 = 27;
+/// Attach types (enum bpf_attach_type) of programs that trace nothing although a `tracing` link
+/// attaches them: 0 for a program that replaces a function of another program, as in an XDP
+/// dispatcher, and 27 for a security module.
+const NO_TRACING: [u64; 2] = [0, 27];
 
 pub(super) fn tracing(root: &Root, _: &Target) -> Found {
     // A user who may not read this directory may not read most others, either.
@@ -39,14 +42,14 @@ pub(super) fn tracing(root: &Root, _: &Target) -> Found {
         let files = root
             .names(&format!("/proc/{pid}/fdinfo"))
             .unwrap_or_default();
-        let traces = |file: &String| {
+        let program = |file: &String| {
             let text = root.text(&format!("/proc/{pid}/fdinfo/{file}"));
-            text.is_ok_and(|text| is_tracing(&text))
+            text.ok().and_then(|text| tracing_program(&text))
         };
-        let count = files.iter().filter(|file| traces(file)).count();
-        if count > 0 {
+        let programs: BTreeSet<u64> = files.iter().filter_map(program).collect();
+        if !programs.is_empty() {
             let name = root.text(&format!("/proc/{pid}/comm")).unwrap_or_default();
-            found.push(format!("{name}[{pid}] has {count}"));
+            found.push(format!("{name}[{pid}] has {}", programs.len()));
         }
     }
     match found.is_empty() {
@@ -55,7 +58,7 @@ pub(super) fn tracing(root: &Root, _: &Target) -> Found {
     }
 }
 
-/// Returns the processes with open files of LTTng's kernel tracer and of perf events, such as
+/// Returns the processes with open files of LTTng's kernel tracer or of perf events, such as
 /// `LTTng session of lttng-sessiond[123]`.
 pub(super) fn tracers(root: &Root) -> Result<Vec<String>, Missing> {
     const KINDS: [(&str, &str); 2] = [
@@ -87,7 +90,10 @@ pub(super) fn tracers(root: &Root) -> Result<Vec<String>, Missing> {
     Ok(found)
 }
 
-fn is_tracing(fdinfo: &str) -> bool {
+/// Returns the number of the tracing program that this descriptor stands for, or that its link
+/// runs; `None` if there is none. A process usually has descriptors of both the program and its
+/// link.
+fn tracing_program(fdinfo: &str) -> Option<u64> {
     let value = |key: &str| {
         let mut lines = fdinfo.lines().filter_map(|line| line.split_once(':'));
         lines
@@ -95,8 +101,12 @@ fn is_tracing(fdinfo: &str) -> bool {
             .map(|(_, value)| value.trim())
     };
     let number = |key| value(key).and_then(|value| value.parse::<u64>().ok());
-    match value("link_type") {
-        Some(kind) => LINKS.contains(&kind) && number("attach_type") != Some(LSM_MAC),
+    let is_tracing = match value("link_type") {
+        Some(kind) => {
+            LINKS.contains(&kind)
+                && number("attach_type").is_none_or(|kind| !NO_TRACING.contains(&kind))
+        }
         None => number("prog_type").is_some_and(|kind| TYPES.contains(&kind)),
-    }
+    };
+    number("prog_id").filter(|_| is_tracing)
 }

@@ -11,6 +11,9 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use lt_common::module::is_root;
+use nix::errno::Errno;
+
 use super::cpus::Cpus;
 
 /// The machine: its `/proc`, `/sys`, `/dev` and `/boot`.
@@ -45,7 +48,9 @@ impl Root {
     fn why(path: &str, error: &io::Error) -> Missing {
         match error.kind() {
             io::ErrorKind::NotFound => Missing(format!("{path} does not exist")),
-            io::ErrorKind::PermissionDenied => Missing(format!("{path}: only root can read it")),
+            io::ErrorKind::PermissionDenied => {
+                Missing(format!("{path}: {}", denied(error, is_root())))
+            }
             _ => Missing(format!("{path}: {error}")),
         }
     }
@@ -120,7 +125,7 @@ impl Root {
         Ok(names)
     }
 
-    /// Returns the target of a symbolic link; `None` if it is not a link or does not exist.
+    /// Returns the target of a symbolic link; `None` if it is not a link or cannot be read.
     pub(super) fn link(&self, path: &str) -> Option<String> {
         let target = fs::read_link(self.at(path)).ok()?;
         Some(target.to_string_lossy().into_owned())
@@ -171,10 +176,42 @@ impl Root {
     }
 }
 
+/// Returns why this user may not read a file.
+fn denied(error: &io::Error, is_root: bool) -> String {
+    const LOCKED: &str = "not readable even by root: the kernel is locked down (see \
+        /sys/kernel/security/lockdown), or a capability is missing";
+    match error.raw_os_error().map(Errno::from_raw) {
+        _ if !is_root => "only root can read it".to_string(),
+        // In lockdown, even for integrity only, root may not open most files of debugfs.
+        Some(Errno::EPERM) => LOCKED.to_string(),
+        _ => error.to_string(),
+    }
+}
+
 /// Returns the selected word of a file that lists all choices: `always [madvise] never`, or
 /// `(full)` in debugfs.
 pub(super) fn chosen(text: &str) -> &str {
     let marked = |word: &&str| word.starts_with(['[', '(']);
     let word = text.split_whitespace().find(marked).unwrap_or(text);
     word.trim_matches(['[', ']', '(', ')'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_root_may_not_read_is_not_left_to_root() {
+        let why = |errno: Errno, is_root| {
+            let error = io::Error::from_raw_os_error(errno as i32);
+            denied(&error, is_root)
+        };
+        for errno in [Errno::EPERM, Errno::EACCES] {
+            assert_eq!(why(errno, false), "only root can read it");
+        }
+        let locked = why(Errno::EPERM, true);
+        assert!(locked.contains("locked down"), "{locked}");
+        let denied = why(Errno::EACCES, true);
+        assert!(denied.starts_with("Permission denied"), "{denied}");
+    }
 }

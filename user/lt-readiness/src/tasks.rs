@@ -59,7 +59,7 @@ pub(super) struct Task {
     pub(super) name: String,
     /// Whether it is a kernel thread.
     pub(super) kernel: bool,
-    /// Whether its affinity is fixed, such as that of a per-CPU kernel thread.
+    /// Whether its affinity is fixed, as for a per-CPU kernel thread.
     pub(super) bound: bool,
     /// The real-time priority; 0 for other threads and for SCHED_DEADLINE.
     pub(super) priority: u64,

@@ -153,10 +153,7 @@ fn the_cpus_are_those_that_are_isolated_or_all() {
             .map_err(|e| e.to_string())
     };
     let boot = "/sys/devices/system/cpu/isolated";
-    assert_eq!(
-        aimed(&[], ""),
-        Result::Ok(("2-3".into(), "the isolated ones"))
-    );
+    assert_eq!(aimed(&[], ""), Result::Ok(("2-3".into(), "isolated")));
     assert_eq!(aimed(&[], "1"), Result::Ok(("1".into(), "as given")));
     let run_time = ("/sys/fs/cgroup/cpuset.cpus.isolated", "1".to_string());
     assert_eq!(aimed(&[run_time], "").unwrap().0, "1-3");

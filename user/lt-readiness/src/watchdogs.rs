@@ -9,7 +9,7 @@ use super::{Target, isolated, tasks};
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "lockup detector",
-        why: "its timer and its FIFO 99 thread run on each CPU every 4 s",
+        why: "its timer and the FIFO 99 migration thread run on each CPU every 4 s",
         question: lockup,
     },
     Row {

@@ -91,7 +91,7 @@ fn smi(root: &Root, cpus: &Cpus) -> Result<Vec<u64>, Missing> {
             "only Intel processors have the counter of system management interrupts",
         ));
     }
-    // KVM counts those of the guest's own firmware (smi_count in arch/x86/kvm).
+    // KVM's counter has the SMIs of the guest's own firmware (smi_count in arch/x86/kvm).
     if root.cpu_flag("hypervisor")? {
         return Err(missing(
             "a virtual machine does not see the system management interrupts of its host",
@@ -110,7 +110,7 @@ fn smi(root: &Root, cpus: &Cpus) -> Result<Vec<u64>, Missing> {
 }
 
 fn steal(root: &Root, cpus: &Cpus) -> Result<u64, Missing> {
-    /// The columns after the name: user, nice, system, idle, iowait, irq, softirq, steal.
+    /// Position of `steal`: after the name, user, nice, system, idle, iowait, irq and softirq.
     const STEAL: usize = 8;
     let stat = root.text("/proc/stat")?;
     let of = |line: &str| {

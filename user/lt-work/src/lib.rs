@@ -90,8 +90,8 @@ impl Marks {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a cookie that is empty or too long. From the kernel:
-    /// `ENODEV` if no instance waits for work, `ENOSPC` if one has no room for more, `EIO` if the
-    /// instance, or the module, has gone.
+    /// `ENODEV` if no instance that waits for work is enabled, `ENOSPC` if one has no room for more,
+    /// `EIO` if the instance, or the module, has gone.
     pub fn begin(&self, cookie: &[u8]) -> io::Result<()> {
         match &self.0 {
             Files::All { begin, .. } => mark(begin, b"", cookie),
@@ -102,7 +102,7 @@ impl Marks {
     /// Marks the end of work. An unknown cookie is no error.
     ///
     /// # Errors
-    /// As for [`Marks::begin`].
+    /// As for [`Marks::begin`], except `ENOSPC`.
     pub fn done(&self, cookie: &[u8]) -> io::Result<()> {
         match &self.0 {
             Files::All { done, .. } => mark(done, b"", cookie),
@@ -125,7 +125,7 @@ impl Marks {
 
 /// Work in progress. Dropping it marks the end.
 #[derive(Debug)]
-#[must_use = "the work is done at once"]
+#[must_use = "dropping it at once marks the end of the work"]
 pub struct Work<'a> {
     marks: &'a Marks,
     cookie: &'a [u8],

@@ -37,14 +37,20 @@ fn main() -> ExitCode {
 /// Returns the exit status; `None` if the arguments do not match [`USAGE`].
 fn run() -> io::Result<Option<ExitCode>> {
     let mut words: Vec<_> = env::args_os().skip(1).collect();
-    if words.iter().any(|word| word == "--help") {
-        print!("{USAGE}");
-        return Ok(Some(ExitCode::SUCCESS));
-    }
     let mut instance = None;
     if words.first().is_some_and(|word| word == "-i") && words.len() > 1 {
         instance = Some(words.remove(1).to_string_lossy().into_owned());
         words.remove(0);
+    }
+    // The words after the cookie of `run` are those of the command.
+    let own = if words.first().is_some_and(|word| word == "run") {
+        2
+    } else {
+        words.len()
+    };
+    if words.iter().take(own).any(|word| word == "--help") {
+        print!("{USAGE}");
+        return Ok(Some(ExitCode::SUCCESS));
     }
     let marks = || match &instance {
         Some(name) => Marks::open_instance(name),

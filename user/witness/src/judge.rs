@@ -187,7 +187,7 @@ pub(crate) fn judge(paired: &Pairing, alerts: &[Reported], limits: &Limits) -> V
 /// so such a delay may be on either side.
 fn near(delay: u64, limits: &Limits) -> &'static str {
     if delay.abs_diff(limits.threshold) <= limits.usual {
-        " (beside the threshold: the load leaves no gap)"
+        " (near the threshold: the load must leave a gap there)"
     } else {
         ""
     }

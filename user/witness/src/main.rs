@@ -4,7 +4,7 @@
 //!
 //! Reads a full trace of raw tracepoints that ftrace or LTTng recorded while the trackers were on, pairs starts with
 //! ends independently, and compares all slow operations with the alerts, one by one. The only code that it shares
-//! with the alert path is the parser of the alert line.
+//! with the alert path is lt_proc: the parsers of the module's files.
 //!
 //! ```text
 //!  trace --ftrace/lttng--> BlockEvent --pair--> Request (slow?) --.
@@ -66,32 +66,32 @@ struct Args {
     /// Where a delay starts.
     #[arg(long, value_enum, default_value_t = From::Issue)]
     from: From,
-    /// It is a trace of the scheduler; the kind of waits of tasks to find.
+    /// Find waits of tasks, of this kind, in a trace of the scheduler.
     #[arg(long, value_enum, value_name = "TRACKER", conflicts_with_all = ["lttng", "from", "dev"])]
     tasks: Option<Wait>,
-    /// Find begins and ends by a rule: the name of one, or a text as described in rules.rs.
+    /// Find starts and ends by a rule: its name, or its text as described in rules.rs.
     #[arg(long, value_name = "RULE", conflicts_with_all = ["lttng", "from", "dev", "tasks"], value_parser = parse_rule)]
     rule: Option<Rule>,
     /// The alerts come from the tracker `io` with threshold 0, and this is its profile.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["lttng", "from", "tasks", "rule"])]
     profile: Option<PathBuf>,
-    /// With --profile: system calls of this thread and its descendants; without, requests of --dev.
+    /// With --profile: judge system calls of this thread and its descendants, not requests of --dev.
     #[arg(long, value_name = "TID", requires = "profile", conflicts_with = "dev")]
     root: Option<u32>,
     /// Only this device (MAJ:MIN), in the trace and in the alerts.
     #[arg(long, value_name = "MAJ:MIN", value_parser = parse_dev)]
     dev: Option<Dev>,
     /// The alerts come from the tracker `tree` with threshold 0. FILE has the thread ids of the
-    /// threads of the kernel that were there before the trace.
+    /// kernel threads that existed before the trace.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["lttng", "tasks", "rule", "profile", "dev"])]
     tree: Option<PathBuf>,
     /// Fail unless the trace holds at least this many slow requests.
     #[arg(long, value_name = "N", default_value_t = 1)]
     expect_at_least: usize,
-    /// Delays may differ by this much in 99 of 100.
+    /// Maximum difference of 99 of 100 delays.
     #[arg(long, value_name = "DURATION", default_value = "200us")]
     usual: Nanos,
-    /// And by this much in all.
+    /// Maximum difference of any delay.
     #[arg(long, value_name = "DURATION", default_value = "2ms")]
     most: Nanos,
     /// Print every slow request with its alert.
@@ -158,7 +158,7 @@ fn of_profile(args: &Args, trace: &str, profile: &str) -> Result<bool> {
     let subject = match (args.root, args.dev) {
         (Some(root), _) => Subject::Task(root),
         (None, Some(dev)) => Subject::Disk(dev),
-        (None, None) => bail!("--profile: whose? Give --root or --dev"),
+        (None, None) => bail!("--profile needs --root or --dev"),
     };
     let alerts = read(&args.alerts)?;
     let verdict = profile::check(subject, trace, &alerts, profile, &limits(args))?;
@@ -192,7 +192,7 @@ fn of_requests(args: &Args, trace: &str) -> Result<(Pairing, Vec<Reported>)> {
     let paired = Pairing::run(&events, args.from);
     if paired.unmatched > 0 {
         bail!(
-            "{} completions without a start: the trace began after the load; start it first",
+            "{} completions without a start: the trace began after the load; start the trace first",
             paired.unmatched
         );
     }

@@ -42,7 +42,7 @@ pub(crate) fn check(trace: &str, alerts: &str, kthreads: &str, limits: &Limits) 
     let kthreads: Result<BTreeSet<u32>, _> = kthreads.split_whitespace().map(str::parse).collect();
     let kthreads = kthreads.context("thread ids")?;
     let (lines, marks) = lines::read(trace, is_read)?;
-    // Without PREEMPT_RT, these threads exist only if a boot parameter moves all interrupts to threads.
+    // Without PREEMPT_RT, these threads exist only if a boot parameter (`threadirqs`) moves handlers to threads.
     let is_rt = trace.contains("ktimers/");
     let mut rebuild = Rebuild::new(kthreads, is_rt);
     for (at, line) in lines.iter().enumerate() {
@@ -238,8 +238,8 @@ impl Judge<'_> {
                 Told::Step { what, cpu, time } => (what, *cpu, *time),
             };
             if one.steps() > 1 {
-                // The alert names one of these preemptions; all are of one task. The switch that
-                // follows has their total time.
+                // This step stands for several preemptions of one task, and names one of them. The
+                // switch that follows has their total time.
                 let folded: Vec<_> = steps.by_ref().take(one.steps()).collect();
                 let named = what.split('*').next().unwrap_or_default();
                 let is_odd = |(nth, step): (usize, &&Step)| {
@@ -581,6 +581,12 @@ mod tests {
             waking:9@1+1000 switch:9(x)/120@1+67000";
         let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
+        // The release of a lock for which it has waited is not its wakeup.
+        let out = out.replace("prev_state=R+", "prev_state=D");
+        let release = lines[4].replace(" 13 8 ", " 18 8 ");
+        lines[6] = &out;
+        lines.insert(7, &release);
+        assert_eq!(faults(&lines, &told), [""; 0]);
     }
 
     #[test]
@@ -636,13 +642,44 @@ mod tests {
             RUNS,
         ];
         assert_eq!(faults(&lines, ""), ["0 chains agree, expected at least 1"]);
-        // A second work item is on the chain of the first one.
-        let mut other = lines.map(str::to_string);
-        for at in [5, 7] {
-            other[at] = other[at].replace("00000000cd", "00000000ef");
+        // Another work item is on the chain of the first one, and so is this item with another function.
+        for (old, new) in [("00000000cd", "00000000ef"), ("do_it", "do_more")] {
+            let mut other = lines.map(str::to_string);
+            for at in [5, 7] {
+                other[at] = other[at].replace(old, new);
+            }
+            let other: Vec<&str> = other.iter().map(String::as_str).collect();
+            assert!(faults(&other, "")[0].contains("no alert for tid 9"));
         }
-        let other: Vec<&str> = other.iter().map(String::as_str).collect();
-        assert!(faults(&other, "")[0].contains("no alert for tid 9"));
+    }
+
+    #[test]
+    fn the_function_of_a_work_is_unknown_on_the_chain_of_another_waking() {
+        let lines = [
+            IDLE,
+            "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
+            "[000] d.h1. 12 0 workqueue_queue_work: work struct=00000000cd function=do_it workqueue=q req_cpu=8192 cpu=0",
+            "[000] d.h1. 14 0 irq_handler_exit: irq=27 ret=handled",
+            "[000] ..... 22 3 workqueue_execute_start: work struct 00000000cd: function do_it",
+            "[000] d..2. 23 3 sched_switch: prev_comm=kworker/0:1 prev_pid=3 prev_prio=120 prev_state=S ==> \
+                next_comm=swapper/0 next_pid=0 next_prio=120",
+            "[000] d.h1. 24 0 irq_handler_entry: irq=27 name=eth0",
+            "[000] d.h2. 25 0 sched_waking: comm=kworker/0:1 pid=3 prio=120 target_cpu=000",
+            "[000] d.h1. 26 0 irq_handler_exit: irq=27 ret=handled",
+            "[000] d..2. 27 0 sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> \
+                next_comm=kworker/0:1 next_pid=3 next_prio=120",
+            "[000] d..1. 28 3 workqueue_queue_work: work struct=00000000cd function=do_more workqueue=q req_cpu=8192 cpu=0",
+            "[000] ..... 29 3 workqueue_execute_end: work struct 00000000cd: function do_it",
+            "[000] ..... 30 3 workqueue_execute_start: work struct 00000000cd: function do_more",
+            "[000] d..3. 31 3 sched_waking: comm=x pid=9 prio=120 target_cpu=001",
+            RUNS,
+        ];
+        assert_eq!(faults(&lines, ""), ["0 chains agree, expected at least 1"]);
+        // In the state `D`, the worker sleeps in the middle of its work, and stays on its chain.
+        let waits = lines[5].replace("prev_state=S", "prev_state=D");
+        let mut lines = lines.to_vec();
+        lines[5] = &waits;
+        assert!(faults(&lines, "")[0].contains("no alert for tid 9"));
     }
 
     #[test]

@@ -203,7 +203,8 @@ impl Counts {
         (self.field::<56, 4>() & ODD != 0) != (leaves & 1 != 0)
     }
 
-    /// Sets whether the task is the target. Of the other marks, only that of a refused timer stays.
+    /// Sets whether the task is the target. Clears the other marks, except the mark of a refused
+    /// timer.
     pub(crate) fn set_target(&mut self, target: bool) {
         let refused = self.field::<56, 4>() & REFUSED;
         self.set::<56, 4>(refused | if target { TARGET } else { 0 });

@@ -24,11 +24,13 @@
 
 use super::{
     step::{is_attached, of_task},
-    Kind, Spent, Words, FIRST_STEP, KIND_AT, LONGEST, PLACES,
+    Kind, Look, Spent, Words, FIRST_STEP, KIND_AT, LONGEST, PLACES,
 };
 
 const TID_BITS: u32 = 22;
 const TIMES_BITS: u32 = 10;
+/// Maximum number of preemptions that a step records. A step with this number may stand for more.
+const MOST: u32 = (1 << TIMES_BITS) - 1;
 const PRIO_AT: u32 = 32;
 const LONGEST_AT: u32 = 48;
 /// Number of bits of the longest time that are kept below its leading bit.
@@ -72,9 +74,25 @@ impl Preempted {
         let prio = u64::from(self.prio as i16 as u16);
         u64::from(self.longest) << LONGEST_AT
             | prio << PRIO_AT
-            | u64::from(self.times.min((1 << TIMES_BITS) - 1)) << TID_BITS
+            | u64::from(self.times.min(MOST)) << TID_BITS
             | u64::from(self.tid)
     }
+}
+
+/// Returns the number of preemptions among the steps that a chain has left out; 0 if the number is
+/// not known, as one of the other steps may stand for more preemptions than it records.
+pub(super) fn left_out(chain: &impl Look) -> u64 {
+    let counts = chain.counts();
+    let mut kept = 0;
+    for at in (0..counts.places()).map(|place| FIRST_STEP + 2 * place) {
+        if chain.get(at) >> KIND_AT == Kind::Preempted as u64 {
+            match of_preempted(chain.get(at + 1)).times {
+                MOST => return 0,
+                times => kept += u64::from(times),
+            }
+        }
+    }
+    counts.preempted().saturating_sub(kept)
 }
 
 /// Returns an approximation of a time, in 16 bits. A longer time never has a smaller number.

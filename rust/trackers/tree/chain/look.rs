@@ -52,6 +52,23 @@ pub(crate) trait Look {
         places.find(is_it).unwrap_or(0)
     }
 
+    /// Returns the function of the work item that the task executes: the subject of the last step
+    /// `work`. `None` if there is none, if a later one may have been left out, or if the step may
+    /// belong to another worker, on whose chain the task was woken. A task that continues its chain
+    /// has slept on it just before it was woken.
+    fn executed(&self) -> Option<u64> {
+        let (counts, at) = (self.counts(), self.last_of(Kind::Work));
+        let used = counts.places();
+        let kind = |place: usize| self.get(FIRST_STEP + 2 * place) >> KIND_AT;
+        let sleeps = [Kind::Lock, Kind::Sleep, Kind::Reads].map(|sleep| sleep as u64);
+        let is_own_waking = |place: usize| sleeps.contains(&kind(place - 1));
+        let is_last = counts.more() == 0 || at >= self.boundary(used);
+        let is_own = (at + 1..used)
+            .filter(|&place| kind(place) == Kind::Waking as u64)
+            .all(is_own_waking);
+        (at > 0 && is_last && is_own).then(|| self.get(FIRST_STEP + 2 * at + 1))
+    }
+
     #[inline(always)]
     fn first_cpu(&self) -> u32 {
         (self.get(FIRST_STEP) >> CPU_AT) as u32 & ((1 << CPU_BITS) - 1)

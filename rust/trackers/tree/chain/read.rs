@@ -51,14 +51,15 @@ pub(crate) fn each(counts: Counts, more: u64, steps: &[u64], mut see: impl FnMut
         let subject = steps[2 * at + 1];
         let step = Step { kind, cpu, subject };
         let (mut name, mut parts) = ([0; 2], None);
-        let mut rivals: Option<Rivals> = None;
+        let (mut rivals, mut names) = (None::<Rivals>, 0);
         for at in (at + 1..used).take_while(|&at| attached(at)) {
             let words = [tag(at), steps[2 * at + 1]];
             match Kind::of(words[0]) {
                 Some(Kind::Rivals) => rivals.get_or_insert_default().add_place(words),
                 Some(Kind::Name) if rivals.is_some() => {
                     let name = name_of(words[0], words[1]);
-                    rivals.get_or_insert_default().add_name(name);
+                    rivals.get_or_insert_default().set_name(names, name);
+                    names += 1;
                 }
                 // Only the first name: later ones belong to a cookie.
                 Some(Kind::Name) if name == [0; 2] => name = name_of(words[0], words[1]),
@@ -121,7 +122,7 @@ pub(crate) fn split(chain: &[u64; WORDS], end: u64) -> ([u64; SPLIT], &[u64]) {
     let mut counts = chain.counts();
     counts.set_end(end);
     if counts.state() == State::Leaving {
-        // Alerts have no word for it: the target still ran.
+        // Alerts have no word for this state, in which the target still ran.
         counts.set_state(State::Running);
     }
     head[COUNTS - MORE] = counts.0;

@@ -88,7 +88,7 @@ pub(crate) struct Rival {
     pub(crate) time: u64,
 }
 
-/// Number of rivals that are named.
+/// Maximum number of rivals that are named.
 pub(crate) const NAMED: usize = 3;
 /// Maximum number of places of the rivals.
 pub(crate) const RIVAL_PLACES: usize = 2 + NAMED;
@@ -160,10 +160,10 @@ impl Rivals {
         }
     }
 
-    /// Gives this name to the next rival that lacks the name it should have.
-    pub(super) fn add_name(&mut self, name: [u64; 2]) {
-        let mut named = self.named.iter_mut().flatten();
-        if let Some(rival) = named.find(|rival| rival.sort.is_named() && rival.name == [0; 2]) {
+    /// Sets the name of a rival: the `nth`, from 0, of those that have one, which may be empty.
+    pub(super) fn set_name(&mut self, nth: usize, name: [u64; 2]) {
+        let named = self.named.iter_mut().flatten();
+        if let Some(rival) = named.filter(|rival| rival.sort.is_named()).nth(nth) {
             rival.name = name;
         }
     }

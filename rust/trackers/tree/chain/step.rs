@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Switch = 8,
     /// The task is switched out though it is runnable; the subject is the task that runs instead.
     Preempted = 9,
-    /// The task waits for a spinlock, which sleeps on PREEMPT_RT.
+    /// The task waits for a spinlock or an rwlock of PREEMPT_RT, and sleeps meanwhile.
     Lock = 10,
     /// The task sleeps in the middle of its work, for something other than its next event.
     Sleep = 11,

@@ -57,10 +57,11 @@ pub(crate) fn total(word: u64, clock: u64) -> u64 {
 const BITS: u32 = 36;
 /// Mask of the bits of a noted time.
 pub(crate) const MASK: u64 = (1 << BITS) - 1;
-/// Maximum length of a wait, 34 s; above it, a negative difference could look like a long wait.
+/// Maximum length of a wait, 34 s: a larger difference of totals counts as a negative one.
 pub(crate) const LONGEST_WAIT: u64 = MASK >> 1;
 
-/// Times of a CPU, except that of other tasks: totals, modulo [`MASK`] + 1, or parts of a wait.
+/// The times of a CPU, except the time of other tasks: totals, modulo [`MASK`] + 1, or parts of a
+/// wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Spent {
     pub(crate) irq: u64,

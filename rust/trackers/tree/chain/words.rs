@@ -36,7 +36,8 @@ pub(crate) trait Words: Look {
     }
 
     /// Starts a chain of these steps, each given with the time when it was taken. The chain starts
-    /// at the first step. A time before that of the previous step is handled as in [`Words::push`].
+    /// at the first step. A step with a time before the previous step's takes no time, as in
+    /// [`Words::push`].
     #[inline(always)]
     fn begin_with<const N: usize>(&mut self, origin: Origin, steps: [(u64, Step); N])
     where
@@ -236,7 +237,7 @@ pub(crate) trait Words: Look {
     ) {
         let since = self.last();
         let wait = now.saturating_sub(since);
-        // If the noted CPU is another one, a move was missed: the task has waited for several CPUs.
+        // If another CPU was noted, a move was missed: the task has waited for several CPUs.
         let noted = self.take_wait().filter(|noted| noted.cpu == step.cpu);
         let parts = noted.and_then(|noted| noted.spent.until(spent, wait));
         // The rivals of a task that was moved while it waited are not known: it waited for other
@@ -549,6 +550,7 @@ pub(crate) trait Words: Look {
             self.set(LAST, self.get(LAST).wrapping_add(time));
             let mut counts = self.counts();
             counts.add_more(steps);
+            counts.set_preempted(counts.preempted() + fold::left_out(chain));
             self.set_counts(counts);
         }
         after

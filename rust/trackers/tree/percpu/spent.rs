@@ -4,11 +4,11 @@
 //!
 //! ```text
 //!   word      changed by                               when
-//!   irq       handlers of interrupts, local ones       outermost entry and exit, interrupts off
+//!   irq       handlers, local interrupts               outermost entry and exit, interrupts off
 //!             threads of interrupts                    switches, softirqs in them; interrupts off
 //!             NMIs                                     afterwards, by how long they took
 //!   softirq   softirqs                                 entry and exit, preemption off
-//!             switches from and to a task in one       PREEMPT_RT alone; interrupts off
+//!             switches from and to tasks in softirqs   PREEMPT_RT alone; interrupts off
 //!   idle      switches from and to the idle task       interrupts off
 //! ```
 //!

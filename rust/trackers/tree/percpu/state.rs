@@ -303,8 +303,8 @@ impl CpuState {
         self.timer.leave();
     }
 
-    /// Makes the chain to this hard interrupt, to wake a task; or to wake the thread of its action,
-    /// which happens after the handler. Returns its start.
+    /// Makes the chain to this hard interrupt. Returns its start. `wakes_thread`: whether the chain
+    /// is for the thread of the interrupt's action, which may be woken after the handler.
     #[inline]
     pub(crate) fn hard(
         &self,
@@ -476,7 +476,7 @@ impl CpuState {
         thread.task.store(task, Relaxed);
     }
 
-    /// Returns the softirq thread of this task, if it was woken here.
+    /// Returns the softirq thread with this task's address, if it was woken on this CPU.
     #[inline(always)]
     pub(crate) fn thread(&self, task: u64) -> Option<&Thread> {
         let mut threads = self.threads.iter();

@@ -441,6 +441,9 @@ proptest! {
         prop_assert_eq!(around.last(), pushed.last());
         prop_assert_eq!(around.counts(), pushed.counts());
         prop_assert_eq!(around.get(PLACE), 0);
+        if since <= start {
+            prop_assert_eq!(around.counts().preempted(), base.counts().preempted());
+        }
     }
 
     /// Filling places at once has the same result as filling them step by step, even with a clock
@@ -551,6 +554,59 @@ fn a_work_has_the_steps_of_its_worker_since_it_was_queued() {
         assert_eq!(chain.last(), queued.max(700));
         assert_eq!(total(&chain), chain.last() - 50);
         assert_eq!(chain.counts().preempted(), u64::from(queued < 700));
+    }
+}
+
+#[test]
+fn the_function_of_a_work_item_is_known_on_the_chain_of_its_worker() {
+    let step = |kind, subject| Step {
+        kind,
+        cpu: 0,
+        subject,
+    };
+    let mut chain = begun(100);
+    assert_eq!(chain.executed(), None);
+    for item in [1, 2] {
+        chain.push(110, step(Kind::Work, item));
+        assert_eq!(chain.executed(), Some(item));
+    }
+    // The worker sleeps in the middle of the item. Then it wakes another worker, which does not execute that item.
+    let mut woken = chain;
+    for kind in [Kind::Sleep, Kind::Waking, Kind::Switch] {
+        woken.push(120, step(kind, 3));
+        assert_eq!(woken.executed(), Some(2));
+    }
+    for kind in [Kind::Waking, Kind::Switch, Kind::Sleep, Kind::Waking] {
+        woken.push(130, step(kind, 4));
+        assert_eq!(woken.executed(), None);
+    }
+    for at in 0..20 {
+        chain.push(120 + at, step(Kind::Sleep, 0));
+    }
+    // Both are among the first steps, but a third one might be among those left out.
+    assert!(chain.counts().more() > 0 && chain.last_of(Kind::Work) > 0);
+    assert_eq!(chain.executed(), None);
+    chain.push(200, step(Kind::Work, 4));
+    assert_eq!(chain.executed(), Some(4));
+}
+
+#[test]
+fn preemptions_that_were_left_out_count_on_a_continued_chain() {
+    let mut chain = begun(100);
+    for nth in 0..30 {
+        let (kind, cpu, subject) = (Kind::Preempted, 1, nth);
+        let step = Step { kind, cpu, subject };
+        chain.push_and(110 + nth, step, Counts::add_preempted);
+    }
+    // The first three and the last ten have places. Those left out are before 130.
+    assert_eq!(
+        (chain.counts().more(), chain.counts().preempted()),
+        (17, 30)
+    );
+    for (since, preempted) in [(50, 30), (100, 30), (130, 10), (135, 5)] {
+        let mut other = begun(since);
+        other.append(100, &chain, since);
+        assert_eq!(other.counts().preempted(), preempted, "since {since}");
     }
 }
 

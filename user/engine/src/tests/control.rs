@@ -47,7 +47,7 @@ const ALL: [Param; 13] = [
     FIELDS,
 ];
 
-/// Looks up names on a machine with a cgroup and two disks, one of them with a partition.
+/// Looks up the names that the tests use.
 fn lookup(target: LookupTarget<'_>) -> Result<u64> {
     match target {
         LookupTarget::Disk(disk) => lookup_disk(disk).map(u64::from),

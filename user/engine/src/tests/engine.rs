@@ -495,7 +495,7 @@ fn thousands_of_one_key_are_hundreds() {
             assert!(seen.into_iter().all(|seen| seen));
         });
         sums_hold(&engine);
-        // Ending all at once visits some 30 buckets for each event.
+        // Ending all at once ends some 200 events, and for each counts down the buckets it passed.
         assert!(most < if at_once { 20_000 } else { 1_000 }, "{most}");
     }
 }

@@ -377,7 +377,7 @@ fn free_is_never_above_the_capacity() {
         let begin = |engine: &Engine<1, 1, One>, key| {
             on::<One, _>(0, |guard| engine.event_in(guard, &[key], 0, &[0]));
         };
-        // Eight events have ended: their cells are on the stacks.
+        // Eight events have ended: one cell is hot, and the others are on the stacks.
         (0..8).for_each(|key| begin(&engine, key));
         for key in 0..8 {
             on::<One, _>(0, |guard| {

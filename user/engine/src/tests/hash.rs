@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Regular keys spread evenly over the buckets (low bits) and the tags (high byte).
+//! Regular keys spread evenly over the low bits of the hash, which select the bucket, and over its
+//! high byte, which contains the tag.
 
 use crate::engine::hash::Seed;
 
@@ -124,7 +125,7 @@ fn byte_strings_spread_evenly() {
         });
     }
     // Two words that change in opposite directions, so that sums stay the same.
-    check("words that make up for each other", |i| {
+    check("words with a constant sum", |i| {
         let mut key = [0; 64];
         key[8..16].copy_from_slice(&i.to_ne_bytes());
         key[24..32].copy_from_slice(&i.wrapping_neg().to_ne_bytes());

@@ -77,7 +77,7 @@ fn the_owner_recycles_a_cell_without_references() {
     assert_eq!(event.get_ref(life), GetRef::Taken);
     assert!(event.claim(life).is_some());
     assert!(!event.put_ref(), "it is still the owner's");
-    assert!(event.abandon(), "nobody else is left");
+    assert!(event.abandon(), "no holder is left");
 }
 
 #[test]
@@ -346,7 +346,7 @@ impl Model {
         self.live.contains(&event)
     }
 
-    /// Cells that hold an event, live or held.
+    /// Returns the number of cells with an event that is live or has a reference.
     fn used(&self) -> usize {
         let mut all = self.live.clone();
         all.extend(self.held.iter().map(|(_, event)| *event));
@@ -546,7 +546,7 @@ fn visited(engine: &Engine, guard: &Guard) -> Vec<u64> {
     starts
 }
 
-/// The capacity grows during the visit of each event, as by a worker on another CPU.
+/// The capacity grows during the visit of one event, each in turn, as by a worker on another CPU.
 #[test]
 fn each_event_is_visited_once_while_the_table_grows() {
     for during in 0..30 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Interrupts and NMIs of the same CPU, at every atomic operation of another operation.
+//! Interrupts and NMIs in the middle of an engine operation on the same CPU, at each of its atomic
+//! operations.
 //!
 //! The stand-in for the kernel's atomics calls a hook before each operation. An interrupt at any
 //! other point sees the same memory as an interrupt before the next operation, so the hook covers
@@ -294,7 +295,7 @@ fn one_of_an_end_and_the_end_in_its_middle_wins() {
         assert_eq!(engine.pending_count(), 0);
         assert_eq!(engine.free(), 1);
     }
-    assert!(inner_wins > 1, "tags, index, state, key");
+    assert!(inner_wins > 1, "interrupts before the loads win");
 }
 
 #[test]
@@ -338,7 +339,7 @@ fn nothing_is_lost_to_a_time_out_in_its_middle() {
             assert_eq!(late, reported * ended, "late if it has ended");
             timed_out += reported;
         }
-        assert!(timed_out > 1, "{action:?}: tags, index, state, key");
+        assert!(timed_out > 1, "{action:?}: a time-out before the loads");
     }
 }
 

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::{cell::Cell, collections::BTreeSet, ops::Deref, rc::Rc};
 
 /// Returns an index that belongs to no pool, since the tables of these tests have none.
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "only a pool makes indices")]
 fn index(cell: u32) -> Index {
     // SAFETY: The index is not used with a pool.
     unsafe { Index::from_raw(cell) }
@@ -248,7 +248,7 @@ fn a_crowd_at_the_last_bucket_goes_on_at_the_first() {
 #[test]
 fn what_does_not_fit_leaves_no_trace() {
     let table = Table::new(12).unwrap();
-    // 4 buckets of 8 slots: more than twice the promised number, and then one more
+    // 4 buckets of 8 slots: more than twice the 12 promised, and then one event more
     let places: Vec<_> = (0..32).map(|cell| table.insert(7, cell).unwrap()).collect();
     let before = table.overflowing();
     assert!(table.insert(7, 32).is_none());
@@ -267,7 +267,7 @@ fn a_large_table_is_no_more_crowded_than_a_small_one() {
         let cells = 1u32 << bits;
         let table = Table::new(cells).unwrap();
         for cell in 0..cells {
-            // Any hash that spreads keys evenly: the finaliser of MurmurHash3.
+            // Any hash that spreads keys evenly: half of the finaliser of MurmurHash3.
             let mut hash = (u64::from(cell) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
             table.insert(hash ^ (hash >> 33), cell).unwrap();

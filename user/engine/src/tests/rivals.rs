@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The users of the CPU while a task waited for it. The times are exact to the nanosecond for any
-//! number of overlapping waits. A rival is named only if it is certainly among the longest three.
+//! The users of the CPU while a task waited for it. While the log has room, the times are exact to
+//! the nanosecond, even if waits overlap. A rival is named only if it is certainly among the longest
+//! three.
 
 use crate::chain::{
     each,
@@ -296,6 +297,15 @@ fn the_longest_wait_of_a_chain_has_them() {
         },
     );
     assert_eq!((rivals_of(&chain), chain.counts().more()), (vec![], 0));
+}
+
+#[test]
+fn a_rival_with_an_empty_name_does_not_get_that_of_another() {
+    let mut chain = chain_of(1);
+    let mut rivals = most([900, 600, 500]);
+    rivals.named[0] = rival(Sort::Task, 7, "", 900);
+    waited(&mut chain, 2000, rivals);
+    assert_eq!(rivals_of(&chain), [rivals]);
 }
 
 #[test]

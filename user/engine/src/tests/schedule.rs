@@ -506,7 +506,7 @@ fn once_stopped_nothing_is_started() {
     all.until(200 * MS + STEP);
     assert_eq!(all.workers.len(), 1);
     all.schedule.stop();
-    // This is what `lt_periodic_free` does.
+    // As `lt_periodic_free` does.
     all.world.timer.set(None);
     all.until(600 * MS);
     assert!(all.workers.is_empty());

@@ -72,5 +72,5 @@ fn a_mean_of_more_than_67_bits_is_at_most_an_eighth_off() {
             is_off |= said != exact;
         }
     }
-    assert!(is_off, "sums that can be told exactly prove little");
+    assert!(is_off, "exact means prove little");
 }

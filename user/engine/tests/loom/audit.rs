@@ -3,8 +3,8 @@
 //! Audits which orderings the models need: each ordering in the source is removed in turn.
 //!
 //! This is not a test, but a table for changes of an ordering: if no model notices the removal of
-//! an ordering, the ordering is not needed, or it needs a model. It takes minutes: `cargo test
-//! --profile loom --test loom -- --ignored --nocapture audit`.
+//! an ordering, the ordering is not needed, or it needs a model. It takes minutes:
+//! `RUSTFLAGS="--cfg loom" cargo test --profile loom --test loom -- --ignored --nocapture audit`.
 
 use crate::{
     early_model, event_model, freelist_model, held_model, labels_model, machine::run, reap_model,

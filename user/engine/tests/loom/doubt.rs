@@ -254,7 +254,7 @@ fn waking_and_sleep() {
         (_, Did::Woke) => assert_eq!(machine.switched_in(), 1, "one chain for a waking"),
         (was_let_run, _) => {
             assert_eq!(machine.known.load(Relaxed), 0, "a chain without a waking");
-            // If the waker did not unlock the task in time, the next wakeup drops the tip.
+            // The switch keeps the tip if the waker still holds the lock; the next wakeup drops it.
             if was_let_run && machine.doubt.swap(NONE, Relaxed) == NONE {
                 DROPPED.fetch_add(1, StdOrdering::Relaxed);
             }

@@ -20,8 +20,8 @@ pub(crate) fn engine(capacity: u32) -> Arc<Engine> {
     Arc::new(Engine::new(capacity, 0, seed).unwrap())
 }
 
-/// Returns two keys with the same tag under the seed above: each is a candidate in a search for the
-/// other.
+/// Returns two keys with the same tag under the seed of [`engine`]: each is a candidate in a search
+/// for the other.
 pub(crate) fn twins() -> (u64, u64) {
     let seed = Seed::new(0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f);
     let tag = |key| seed.hash(&[key]) >> 56;

@@ -116,8 +116,8 @@ fn recycling() {
 
 /// A pool of two cells, and two threads with at most one cell each: there is always a free cell.
 /// CPUs 0 and 2 are on node 0, CPU 1 on node 1. During the search, the other thread exchanges its
-/// cell. It returns its cell on CPU 1, where the cell of node 1 stays in the cache and that of node 0
-/// goes home. Then it takes the other cell, or the same one again if the other is gone. The
+/// cell. It returns its cell on CPU 1, where the cell of node 1 stays in the cache and the cell of
+/// node 0 goes home. Then it takes the other cell, or the same one again if the other is gone. The
 /// scheduler also migrates that thread to CPU 2 and back.
 fn full_means_full_in(rounds: usize) {
     type Three = Model<3, 2, 0x010>;
@@ -150,8 +150,8 @@ fn full_means_full_long() {
     full_means_full_in(3);
 }
 
-/// Two cells, and two threads with at most one cell each. One thread must always steal, since the
-/// only cell of its node is taken.
+/// Two free cells, and two threads with at most one cell each. One thread must always steal, since
+/// the only cell of its node is taken.
 fn stealing() {
     let pool = Arc::new(Freelist::<Checked, Even>::new(3, 3).unwrap());
     let taken = take(&pool, &On(1), 0).unwrap();

@@ -48,7 +48,7 @@ struct Section(#[expect(dead_code, reason = "held to be dropped")] RwLockReadGua
 // SAFETY: There is one CPU, and a lock serves as RCU: `synchronize` waits for all guards. The
 // exception is the grace period that a run leaves out to make the model fail; then accesses are
 // detected, and the memory stays allocated.
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "an unsafe trait")]
 unsafe impl Platform for Grace {
     type Guard = Section;
 

@@ -22,7 +22,7 @@ const TABLE: Mutate = source!("rcu_ht.rs");
 type Two = Model<2>;
 
 /// Returns an index that belongs to no pool, since the tables of these tests have none.
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "only a pool makes indices")]
 pub(crate) fn index(cell: u32) -> Index {
     // SAFETY: The index is not used with a pool.
     unsafe { Index::from_raw(cell) }

@@ -11,8 +11,8 @@ use lt_proc::Nanos;
 use super::fold::Part;
 use super::parquet::ParquetArgs;
 use super::tables::args::{
-    self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, ReclaimArgs, SleepsArgs, SyscallsArgs,
-    WakeupsArgs, WorkArgs,
+    self as of_tables, CpuArgs, IoArgs, IrqArgs, LocksArgs, NetArgs, ReclaimArgs, SleepsArgs,
+    SyscallsArgs, WakeupsArgs, WorkArgs,
 };
 use crate::trace::{Mark, Point, When, event};
 
@@ -137,6 +137,9 @@ pub(crate) enum AnalyzeCommand {
     /// Shows how long memory was reclaimed and compacted, and by which processes.
     #[command(after_help = of_tables::RECLAIM)]
     Reclaim(ReclaimArgs),
+    /// Shows how long packets waited in backlogs, for their readers, and for their drivers.
+    #[command(after_help = of_tables::NET)]
+    Net(NetArgs),
 }
 
 #[derive(Debug, Args)]
@@ -154,7 +157,7 @@ pub(crate) struct DelaysArgs {
     /// Start of the range; by default the start of the trace.
     #[arg(long, value_name = "TIME|EVENT", value_parser = Point::parse)]
     pub(crate) from: Option<Point>,
-    /// End of the range; by default the last event of the thread.
+    /// End of the range; by default the end of the trace or, if earlier, of the thread.
     #[arg(long, value_name = "TIME|EVENT", value_parser = Point::parse, conflicts_with = "event")]
     pub(crate) to: Option<Point>,
     /// End the range at the first such event.
@@ -202,10 +205,10 @@ pub(crate) struct PathArgs {
     /// The thread ID.
     #[arg(short, long)]
     pub(crate) tid: i32,
-    /// Start of the path; by default the first event of the thread.
+    /// Start of the path; by default the start of the trace or, if later, of the thread.
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub(crate) from: Option<When>,
-    /// End of the path; by default the last event of the thread.
+    /// End of the path; by default the end of the trace or, if earlier, of the thread.
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub(crate) to: Option<When>,
     /// Show only steps of this length or more; by default the 25 longest. Other steps are summed up.

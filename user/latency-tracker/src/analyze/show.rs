@@ -356,6 +356,7 @@ impl Shown<'_> {
             time: sum.time,
             count: sum.count,
             longest: sum.longest,
+            served: self.served_json(&sum),
         };
         let step = |piece: &Piece| Step {
             begin: piece.begin,
@@ -375,6 +376,27 @@ impl Shown<'_> {
             causes: causes(self.pieces).into_iter().map(sum).collect(),
             path: self.pieces.iter().map(step).collect(),
         }
+    }
+
+    /// The requests that a disk served while a thread waited for a free one, if they are recorded. `None` for another
+    /// cause.
+    fn served_json(&self, sum: &why::Sum) -> Option<Option<Served>> {
+        if !matches!(sum.cause, Cause::Held(..)) {
+            return None;
+        }
+        let is_of = |piece: &&Piece| piece.thread == sum.thread && piece.cause == sum.cause;
+        let (_, served) = why::served(self.model, self.pieces.iter().filter(is_of))?;
+        let by = |by: &lt_model::ServedFor| ServedFor {
+            thread: by.thread.map(|thread| self.thread_json(thread)),
+            requests: by.requests,
+            time: by.time,
+        };
+        Some(served.map(|served| Served {
+            requests: served.requests,
+            time: served.time,
+            at_least: served.is_least,
+            by: served.by.iter().map(by).collect(),
+        }))
     }
 
     pub(super) fn thread_json(&self, id: ThreadId) -> Thread {
@@ -424,10 +446,15 @@ impl Shown<'_> {
                     Place::Unsubmitted => "unsubmitted",
                     Place::Limited => "io.max",
                     Place::Stacked => "stacked",
-                    Place::Unallocated => "unallocated",
+                    Place::Unallocated
+                    | Place::NoTag
+                    | Place::WritebackThrottling
+                    | Place::IoCost
+                    | Place::IoLatency => "unallocated",
                     Place::Queued => "queued",
                     Place::Unrecorded => "unrecorded",
                 });
+                json.function = place.function();
                 ("blocked", call, Some(Leaf::Disk(Some(disk))))
             }
             Cause::Idle => ("idle", None, None),
@@ -586,8 +613,8 @@ pub(super) fn reason(why: Unrecorded) -> (&'static str, Option<u32>) {
     }
 }
 
-/// How the cause is known: `seen` in events, `inferred` from events around it, or `not-recorded`. A wait whose waker is
-/// not recorded is itself `seen`, but has no `by`.
+/// How the cause is known: `seen` in events or in a stack, `inferred` from other events, counters or the alert, or
+/// `not-recorded`. A wait whose waker is not recorded is itself `seen`, but has no `by`.
 pub(super) fn known(cause: Cause) -> &'static str {
     match cause {
         Cause::Unknown(_)
@@ -599,8 +626,8 @@ pub(super) fn known(cause: Cause) -> &'static str {
     }
 }
 
-/// A cause for programs. `by` is present if it is known what a thread waited for, what interrupted it, or that a limit
-/// or a CPU that left idle kept it from running.
+/// A cause for programs. `by` names what a thread waited for, what interrupted it, or what kept it from running: a
+/// limit, or a CPU that left idle. `known` and `perhaps` show how certain it is.
 #[derive(Serialize, Default)]
 pub(crate) struct CauseJson {
     kind: &'static str,
@@ -646,6 +673,29 @@ struct Sum {
     time: u64,
     count: u64,
     longest: u64,
+    /// `null` if not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    served: Option<Option<Served>>,
+}
+
+/// The requests that a disk served while a thread waited for a free one.
+#[derive(Serialize)]
+struct Served {
+    requests: u64,
+    /// Time of the wait in which the disk had at least one of them, ns.
+    time: u64,
+    /// Whether the time is a lower bound.
+    at_least: bool,
+    by: Vec<ServedFor>,
+}
+
+/// The requests of one thread.
+#[derive(Serialize)]
+struct ServedFor {
+    /// `null` if not recorded.
+    thread: Option<Thread>,
+    requests: u64,
+    time: u64,
 }
 
 #[derive(Serialize)]

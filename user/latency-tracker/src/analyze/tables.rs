@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze wakeups`, `sleeps`, `cpu`, `irq`, `syscalls`, `io`, `locks`, `work`, `reclaim`: how long operations took.
+//! `analyze wakeups`, `sleeps`, `cpu`, `irq`, `syscalls`, `io`, `locks`, `work`, `reclaim`, `net`: how long operations
+//! took.
 //!
 //! ```text
 //! trace --trace/steps.rs--> events --feed.rs--> lt_model::tables --view.rs--> rows --text.rs, json.rs, csv.rs--> output

@@ -5,11 +5,11 @@
 use std::collections::{HashMap, HashSet};
 
 use lt_common::out;
-use lt_model::why::{Cause, Leaf, Piece, Quota, handled, looks_like_a_quota, used};
+use lt_model::why::{Cause, Leaf, Piece, Quota, handled, looks_like_a_quota, served, used};
 use lt_model::{Events, Model, Use};
 
 use super::show::{Group, Shown};
-use super::words::{addition, held, name_at, unrecorded, used_by};
+use super::words::{addition, disk_name, held, name_at, unrecorded, used_by};
 use lt_proc::Nanos;
 
 /// Maximum number of other causes that a sentence names, if the largest cause is less than half of the time.
@@ -44,11 +44,12 @@ impl Shown<'_> {
         }
         let more = addition(self.model, of.cause).map(|more| format!("; {more}"));
         let (who, did) = (self.who(of), self.did(of));
+        let served = self.served_meanwhile(of).unwrap_or_default();
         let late = self.late_handler(of).unwrap_or_default();
         let interrupts = self.perhaps_interrupts(of).unwrap_or_default();
         let owner = self.perhaps_owner(of).unwrap_or_default();
         format!(
-            ": {who}{did}{}{late}{interrupts}{owner}",
+            ": {who}{did}{}{served}{late}{interrupts}{owner}",
             more.unwrap_or_default()
         )
     }
@@ -58,6 +59,48 @@ impl Shown<'_> {
         let threads: HashSet<_> = of.threads.iter().collect();
         let is_of = move |p: &&Piece| p.cause == of.cause && threads.contains(&p.thread);
         self.pieces.iter().filter(is_of)
+    }
+
+    /// An addition for a thread that waited for a free request of a disk: the requests that the disk served meanwhile.
+    fn served_meanwhile(&self, of: &Group) -> Option<String> {
+        /// Maximum number of threads to name.
+        const NAMED: usize = 4;
+        let (disk, served) = served(self.model, self.pieces_of(of))?;
+        let disk = disk_name(self.model, disk);
+        let Some(served) = served else {
+            return Some(format!(
+                "; which requests {disk} served meanwhile is not recorded"
+            ));
+        };
+        let threads = served.by.iter().filter_map(|by| by.thread);
+        let names: Vec<_> = threads.map(|id| self.name(id)).collect();
+        let (named, others) = names.split_at(names.len().min(NAMED));
+        let mut who = named.join(", ");
+        if !others.is_empty() {
+            who += &format!(" and {}", out::plural(others.len(), "other thread"));
+        }
+        let unknown = served.by.iter().find(|by| by.thread.is_none());
+        let unknown = unknown.map_or(0, |by| by.requests);
+        let requests = |n: u64| match n {
+            1 => "1 request".to_string(),
+            n => format!("{} requests", out::thousands(n)),
+        };
+        let what = match (served.requests - unknown, unknown) {
+            (0, 0) => return None,
+            (0, unknown) => format!("{} whose submitter is not recorded", requests(unknown)),
+            (known, 0) => format!("{} of {who}", requests(known)),
+            (known, unknown) => format!(
+                "{} of {who}, and {} whose submitter is not recorded",
+                requests(known),
+                out::thousands(unknown)
+            ),
+        };
+        let least = if served.is_least { "at least " } else { "" };
+        let time = match served.time {
+            0 => String::new(),
+            time => format!(" ({least}{} of the wait)", Nanos(time)),
+        };
+        Some(format!("; meanwhile {disk} served {what}{time}"))
     }
 
     /// An addition for a thread that ran in a `futex` call that locks with priority inheritance.

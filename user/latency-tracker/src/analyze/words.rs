@@ -218,6 +218,10 @@ pub(crate) fn held(model: &Model, disk: Disk, place: Place) -> String {
         Place::Limited => " by io.max of its cgroup",
         Place::Stacked => ": in a stacked device",
         Place::Unallocated => ": no free request",
+        Place::NoTag => ": no free tag",
+        Place::WritebackThrottling => " by writeback throttling (wbt_lat_usec)",
+        Place::IoCost => " by io.cost of its cgroup",
+        Place::IoLatency => " by io.latency of its cgroup",
         Place::Queued => ": in its queue",
         Place::Unrecorded => "",
     };
@@ -250,6 +254,10 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
             }
             Place::Stacked => "by device mapper or md",
             Place::Unallocated => "by a lack of tags, by writeback throttling or by io.cost",
+            Place::NoTag => "the stack shows blk_mq_get_tag",
+            Place::WritebackThrottling => "the stack shows wbt_wait",
+            Place::IoCost => "the stack shows ioc_rqos_throttle",
+            Place::IoLatency => "the stack shows blkcg_iolatency_throttle",
             Place::Queued => "by the I/O scheduler, or by a busy disk",
             Place::Unrecorded | Place::Limited => {
                 "the place is not recorded (enable block_bio_queue and block_getrq)"

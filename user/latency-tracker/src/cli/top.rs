@@ -29,7 +29,8 @@ the kernel. An operation counts once, with its whole delay.
 
 Percentiles are upper bounds: at most 1/8 above the true value. So is MAX,
 unless the longest delay since the start of the instance is in the interval.
-Exit status 0 also if the module is removed meanwhile.";
+
+Exit status: 1 error, otherwise 0, even if the module is removed meanwhile.";
 
 /// A column, by which rows can be sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -15,13 +15,9 @@ use lt_common::group::{Groups, about_missing};
 use lt_common::instance::{create, load_module, try_out};
 use lt_common::out;
 use lt_proc::{Instance, ParamInfo, ProcRoot, Setting, TrackerInfo};
-use nix::fcntl::{Flock, FlockArg};
 
 use crate::cli::ApplyArgs;
-use crate::config::{Config, DIRECTORY, Entry};
-
-/// The directory where `apply` records the instances that it has started; cleared at boot.
-const STATE: &str = "/run/latency-tracker";
+use crate::config::{Config, DIRECTORY, Entry, LOCK, STATE};
 
 pub(crate) fn run(root: &ProcRoot, args: &ApplyArgs) -> Result<Outcome> {
     let paths = real(&args.paths)?;
@@ -62,20 +58,19 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     real.collect()
 }
 
-/// The instances that earlier runs have started. A locked file ensures that only one `apply` runs at
-/// a time.
+/// The instances that earlier runs have started. A locked file ensures that only one `apply` runs at a time, and shows
+/// recorders that an instance may be replaced.
 #[derive(Debug)]
 struct Books {
     path: PathBuf,
     entries: Vec<Entry>,
-    _lock: Flock<File>,
+    _lock: File,
 }
 
 impl Books {
     fn open(directory: &Path) -> Result<Self> {
         fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
-        let file = File::create(directory.join("lock"))?;
-        let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| error)?;
+        let lock = super::lock(&directory.join(LOCK))?;
         let path = directory.join("applied.json");
         let entries = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| {
@@ -126,6 +121,8 @@ struct Apply<'a> {
     trackers: Vec<TrackerInfo>,
     groups: Groups,
     wrong: bool,
+    /// The first error in printing. The run continues, so that every line of the files is applied.
+    unsaid: Option<anyhow::Error>,
 }
 
 impl<'a> Apply<'a> {
@@ -137,6 +134,7 @@ impl<'a> Apply<'a> {
             trackers: root.trackers().unwrap_or_default(),
             groups: Groups::find(),
             wrong: false,
+            unsaid: None,
         }
     }
 
@@ -146,7 +144,7 @@ impl<'a> Apply<'a> {
         for entry in &config.entries {
             match self.one(entry) {
                 Ok(Done::Nothing) => same += 1,
-                Ok(done) => out::line(&said(entry, &done))?,
+                Ok(done) => self.say(&said(entry, &done)),
                 Err(error) => self.report(&format!("{}: {error:#}", entry.place()), &error),
             }
         }
@@ -161,24 +159,28 @@ impl<'a> Apply<'a> {
             self.remove(&gone)?;
         }
         if same > 0 {
-            out::line(&format!("{same} unchanged"))?;
+            self.say(&format!("{same} unchanged"));
         }
-        Ok(self.outcome())
+        self.outcome()
     }
 
     /// Removes all instances that earlier runs have started from these paths.
     fn stop(mut self) -> Result<Outcome> {
         let all = self.gone(&Config::default());
         self.remove(&all)?;
-        Ok(self.outcome())
+        self.outcome()
     }
 
-    fn outcome(&self) -> Outcome {
-        if self.wrong {
-            Outcome::Wrong
-        } else {
-            Outcome::Fine
+    fn outcome(self) -> Result<Outcome> {
+        match (self.wrong, self.unsaid) {
+            (true, _) => Ok(Outcome::Wrong),
+            (false, Some(error)) => Err(error),
+            (false, None) => Ok(Outcome::Fine),
         }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.unsaid = self.unsaid.take().or_else(|| out::line(text).err());
     }
 
     fn report(&mut self, text: &str, error: &anyhow::Error) {
@@ -219,8 +221,8 @@ impl<'a> Apply<'a> {
         }
         // The kernel validates the line before anything changes: if it is invalid, the running
         // instance stays.
-        try_out(self.root, &entry.tracker, &settings, &say)?;
-        let done = match self.change(running, entry, before.as_ref(), &settings)? {
+        let tried = try_out(self.root, &entry.tracker, &settings, &say)?;
+        let done = match self.change(running, entry, before.as_ref(), &settings, &tried)? {
             None => Done::Changed,
             Some(obstacle) => {
                 self.root.remove(&entry.name)?;
@@ -255,13 +257,14 @@ impl<'a> Apply<'a> {
         renewed.is_ok()
     }
 
-    /// Changes the running instance. Returns why only a new instance can have what the line gives, if so.
+    /// Changes the running instance, or returns why the line needs a new instance.
     fn change(
         &self,
         running: &Instance,
         entry: &Entry,
         before: Option<&Entry>,
         settings: &[Setting],
+        tried: &Instance,
     ) -> Result<Option<String>> {
         if running.tracker != entry.tracker {
             return Ok(Some("its tracker changed".into()));
@@ -278,7 +281,7 @@ impl<'a> Apply<'a> {
             None => p.default == value,
         };
         let mut changed = settings.to_vec();
-        changed.extend(self.defaults(before, settings));
+        changed.extend(self.defaults(before, settings, tried));
         // The kernel refuses these parameters with any value, also with the one that the instance has.
         changed.retain(|s| !fixed(s).is_some_and(|p| has(p, &s.value)));
         match create(self.root, &entry.name, &entry.tracker, &changed, &|_| ()) {
@@ -295,8 +298,14 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// Returns the defaults of the parameters that the earlier line set and this one does not.
-    fn defaults(&self, before: Option<&Entry>, settings: &[Setting]) -> Vec<Setting> {
+    /// Returns the defaults of the parameters that the earlier line set and this one does not. A default may depend on
+    /// other parameters, so it is the value in an instance that was created from this line, `tried`.
+    fn defaults(
+        &self,
+        before: Option<&Entry>,
+        settings: &[Setting],
+        tried: &Instance,
+    ) -> Vec<Setting> {
         let Some(before) = before else {
             return Vec::new();
         };
@@ -308,9 +317,13 @@ impl<'a> Apply<'a> {
         let missing = params.filter(|p| {
             given(&p.name, &before.settings) && settings.iter().all(|s| s.key != p.name)
         });
-        let default = |p: &ParamInfo| Setting {
-            key: p.name.clone(),
-            value: p.default.clone(),
+        let default = |p: &ParamInfo| {
+            // `tried` is disabled in any case.
+            let value = tried.params.text(&p.name).filter(|_| p.name != "enabled");
+            Setting {
+                key: p.name.clone(),
+                value: value.map_or_else(|| p.default.clone(), |value| value.into_owned()),
+            }
         };
         missing.map(default).collect()
     }
@@ -342,7 +355,7 @@ impl<'a> Apply<'a> {
                     self.report(&format!("{error:#}"), &error);
                     continue;
                 }
-                out::line(&format!("removed {name}"))?;
+                self.say(&format!("removed {name}"));
             }
             self.books.note(name, None)?;
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use lt_common::Outcome;
-use lt_common::capture::{numbered, size_of};
+use lt_common::capture::{Taken, numbered, size_of};
 use lt_common::out::{self, Colour};
 use lt_proc::{Alert, Nanos};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,8 @@ use crate::cli::CapturesArgs;
 /// The fields of `alert.json` that are used here.
 #[derive(Deserialize)]
 struct Saved {
-    taken: u64,
+    #[serde(flatten)]
+    taken: Taken,
     instance: String,
     tracker: String,
     alerts: Vec<Alert>,
@@ -30,8 +31,8 @@ struct Saved {
 struct Row<'a> {
     capture: u64,
     path: &'a Path,
-    /// Seconds since 1970.
-    taken: u64,
+    /// Seconds since 1970; null if the clock had never been set.
+    taken: Option<u64>,
     /// Size of all files, in bytes.
     size: u64,
     instance: &'a str,
@@ -66,6 +67,7 @@ pub(crate) fn run(args: &CapturesArgs) -> Result<Outcome> {
 
 fn list(captures: &[(u64, std::path::PathBuf)], args: &CapturesArgs) -> Result<Outcome> {
     let (mut outcome, mut cells) = (Outcome::Fine, Vec::new());
+    let now = Taken::now();
     for (number, path) in captures {
         let saved = match saved(path) {
             Ok(saved) => saved,
@@ -79,7 +81,7 @@ fn list(captures: &[(u64, std::path::PathBuf)], args: &CapturesArgs) -> Result<O
         let row = Row {
             capture: *number,
             path,
-            taken: saved.taken,
+            taken: saved.taken.date(&now),
             size: size_of(path),
             instance: &saved.instance,
             tracker: &saved.tracker,
@@ -117,7 +119,13 @@ fn list(captures: &[(u64, std::path::PathBuf)], args: &CapturesArgs) -> Result<O
 }
 
 fn row_cells(row: &Row<'_>) -> Vec<String> {
-    let taken = UNIX_EPOCH + Duration::from_secs(row.taken);
+    let taken = match row.taken {
+        Some(seconds) => {
+            let date = UNIX_EPOCH + Duration::from_secs(seconds);
+            humantime::format_rfc3339_seconds(date).to_string()
+        }
+        None => "clock not set".to_string(),
+    };
     let why = match (row.verdict, row.no_trace) {
         (Some(verdict), _) => verdict.to_string(),
         (None, Some(_)) => "no trace".to_string(),
@@ -125,7 +133,7 @@ fn row_cells(row: &Row<'_>) -> Vec<String> {
     };
     vec![
         format!("{:04}", row.capture),
-        humantime::format_rfc3339_seconds(taken).to_string(),
+        taken,
         out::bytes(row.size),
         row.instance.to_string(),
         row.alerts.to_string(),

@@ -154,7 +154,7 @@ fn show(
         _ => Unit::Usecs,
     };
     let time = if args.timestamp {
-        format!("{} ", super::clock())
+        format!("{} ", lt_common::clock::now())
     } else {
         String::new()
     };

@@ -16,6 +16,15 @@ const MORE: f64 = 2.0;
 /// The arguments of modprobe that load the module with counters.
 const HOW: &str = "latency_tracker measure=cycles,instructions,branch-misses";
 
+/// What the module counts as cycles (lt_cycles() in rust/sys/measure.c).
+const CYCLES: &str = if cfg!(target_arch = "x86_64") {
+    "the time stamp counter"
+} else if cfg!(target_arch = "aarch64") {
+    "the generic timer, which is slower than the processor"
+} else {
+    "the counter that get_cycles() reads"
+};
+
 pub(crate) fn run(root: &ProcRoot, args: &MeasureArgs) -> Result<Outcome> {
     let Some(measure) = root.measure()? else {
         bail!(
@@ -60,8 +69,8 @@ fn head(measure: &Measure) -> Vec<String> {
     if let Some(cycles) = empty.and_then(|probe| probe.value("cycles")) {
         lines.extend(out::wrap(
             &format!(
-                "Cycles are those of the time stamp counter. Reading the counters takes {} of them \
-                 (median), which is part of each value below.",
+                "Cycles are those of {CYCLES}. Reading the counters takes {} of them (median), which \
+                 is part of each value below.",
                 cycles.p50
             ),
             0,

@@ -81,7 +81,11 @@ pub(crate) fn run(root: &ProcRoot, args: &TreeArgs) -> Result<Outcome> {
             pending => pending?,
         };
         let roots = roots(&pending)?;
-        let head = format!("{CLEAR}{}  {}", super::clock(), summary(name, &roots));
+        let head = format!(
+            "{CLEAR}{}  {}",
+            lt_common::clock::now(),
+            summary(name, &roots)
+        );
         let mut lines = vec![out::paint(Colour::Bold, &head)];
         lines.extend(roots.iter().flat_map(Root::lines));
         out::line(&cut(lines, height()).join("\n"))?;
@@ -264,7 +268,6 @@ impl Root {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 mod tests {
     use super::*;
 

@@ -240,7 +240,7 @@ impl Columns {
     /// name of an instance is cut.
     fn rows(&self, alert: &Alert, limit: Option<usize>) -> Vec<String> {
         let time = if self.timestamp {
-            format!("{} ", super::clock_of(alert.time))
+            format!("{} ", lt_common::clock::at(alert.time))
         } else {
             String::new()
         };

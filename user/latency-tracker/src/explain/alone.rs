@@ -3,7 +3,7 @@
 //! The explanation without a trace: the late task and operation, and the fields of the alert that point to a cause.
 
 use lt_common::{disk, out};
-use lt_proc::{Alert, Nanos, Pending, Reason};
+use lt_proc::{Alert, Fields, Nanos, Pending, Reason};
 
 use super::resource;
 use crate::ustack;
@@ -11,6 +11,16 @@ use crate::ustack;
 /// Maximum number of functions of a stack, and of alerts inside the late one.
 const FUNCTIONS: usize = 10;
 const INSIDE: usize = 3;
+
+/// Describes the late operation, which ended or timed out at this time of day, and the longest late operations of the
+/// same thread within it.
+pub(crate) fn text_at(late: &Alert, others: &[Alert], clock: &str) -> String {
+    let text = text(late, others);
+    match text.split_once('\n') {
+        Some((head, rest)) => format!("{head}, at {clock}\n{rest}"),
+        None => text,
+    }
+}
 
 /// Describes the late operation, and the longest late operations of the same thread within it.
 pub(crate) fn text(late: &Alert, others: &[Alert]) -> String {
@@ -35,11 +45,7 @@ pub(crate) fn unfinished(tracker: &str, pending: &Pending) -> Vec<String> {
         None | Some(0) => String::new(),
         Some(tid) => format!("{comm}/{tid}, "),
     };
-    let least = match pending.fields.is_at_least() {
-        true => "at least ",
-        false => "",
-    };
-    let age = Nanos(pending.age());
+    let (least, age) = (least(&pending.fields), Nanos(pending.age()));
     let subject = disk::named(&pending.subject());
     let what = format!("{owner}{tracker}, for {least}{age}: {subject}");
     let mut lines = out::wrap(&out::printable(&what), 2);
@@ -47,9 +53,11 @@ pub(crate) fn unfinished(tracker: &str, pending: &Pending) -> Vec<String> {
     lines
 }
 
-/// Whether an operation began and ended within another operation of its thread.
+/// Whether an operation began and ended within another operation of its thread. A tid of 0 does not identify a thread:
+/// it means that the owner is unknown, or an idle task, of which each CPU has one.
 fn is_inside(alert: &Alert, outer: &Alert) -> bool {
     (alert.instance != outer.instance || alert.seq != outer.seq)
+        && alert.tid != 0
         && alert.tid == outer.tid
         && alert.start() >= outer.start()
         && alert.time <= outer.time
@@ -70,14 +78,21 @@ fn head(alert: &Alert) -> String {
         "block" => alert.subject(),
         other => other.to_string(),
     };
-    let delay = Nanos(alert.delay);
-    let took = match alert.reason {
-        Reason::Timeout => format!("for {delay} so far"),
-        _ if fields.is_at_least() => format!("for at least {delay}"),
-        _ => format!("for {delay}"),
+    let (least, delay) = (least(fields), Nanos(alert.delay));
+    let so_far = match alert.reason {
+        Reason::Timeout => " so far",
+        _ => "",
     };
     let owner = crate::explain::owner(alert);
-    out::printable(&format!("{owner}: {what}, {took}"))
+    out::printable(&format!("{owner}: {what}, for {least}{delay}{so_far}"))
+}
+
+/// The words before a delay that is a lower bound.
+fn least(fields: &Fields) -> &'static str {
+    match fields.is_at_least() {
+        true => "at least ",
+        false => "",
+    }
 }
 
 /// The fields of the alert that point to a cause, as indented lines.
@@ -90,27 +105,34 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
         Some((tid, out::printable(&comm)))
     };
     let time = |key: &str| fields.number(key).map(Nanos);
-    let is_deadline = fields.text("policy").as_deref() == Some("deadline");
+    let policy = fields.text("policy");
+    let policy = policy.as_deref();
     match alert.tracker.as_str() {
         "runqueue" => match task("by") {
             _ if resource::is_held_by_quota(alert) => {
                 sentences.push("at first the quota of its cgroup held it back (cpu.max)".into());
             }
-            _ if is_deadline && fields.number("throttled") == Some(1) => sentences.push(
-                "at first it had used up its runtime (SCHED_DEADLINE), or yielded the rest with \
-                 sched_yield"
-                    .into(),
-            ),
-            Some((0, _)) if is_deadline => sentences.push(
-                "at first no other task ran on that CPU: the task had used up its runtime \
-                 (SCHED_DEADLINE), or was moved to another CPU"
-                    .into(),
-            ),
-            Some((0, _)) => sentences.push(
-                "at first no other task ran on that CPU: the quota of the cgroup was used up (cpu.max), \
-                 or the task was moved to another CPU"
-                    .into(),
-            ),
+            _ if policy == Some("deadline") && fields.number("throttled") == Some(1) => {
+                sentences.push(
+                    "at first it had used up its runtime (SCHED_DEADLINE), or yielded the rest \
+                     with sched_yield"
+                        .into(),
+                );
+            }
+            Some((0, _)) => {
+                let limit = match policy {
+                    Some("deadline") => "the task had used up its runtime (SCHED_DEADLINE)",
+                    // With CONFIG_RT_GROUP_SCHED. Without it, no limit applies to such a task.
+                    Some("fifo" | "rr") => {
+                        "its cgroup had used up its real-time runtime (cpu.rt_runtime_us)"
+                    }
+                    _ => "the quota of the cgroup was used up (cpu.max)",
+                };
+                sentences.push(format!(
+                    "at first no other task ran on that CPU: {limit}, or the task was moved to \
+                     another CPU"
+                ));
+            }
             Some((tid, comm)) => {
                 sentences.push(format!("the task that ran instead at first: {comm}/{tid}"));
             }
@@ -119,21 +141,27 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
         "wakeup" => match task("prev") {
             Some((0, _)) => sentences.push("the CPU was idle just before this task ran".into()),
             Some((tid, comm)) => {
-                sentences.push(format!("the task that ran on the CPU just before: {comm}/{tid}"));
+                sentences.push(format!(
+                    "the task that ran on the CPU just before: {comm}/{tid}"
+                ));
             }
             None => {}
         },
         "offcpu" => {
             match (task("waker"), fields.text("context").as_deref()) {
                 (Some((_, comm)), _) if comm.is_empty() => {}
-                (Some((tid, comm)), Some("task")) => sentences.push(format!("woken by {comm}/{tid}")),
+                (Some((tid, comm)), Some("task")) => {
+                    sentences.push(format!("woken by {comm}/{tid}"));
+                }
                 (Some(_), Some(context)) => {
                     sentences.push(format!("woken from {context} context, not by a task"));
                 }
                 _ => {}
             }
             if let Some(queued @ Nanos(1..)) = time("queued") {
-                sentences.push(format!("{queued} of this passed between the wakeup and running"));
+                sentences.push(format!(
+                    "{queued} of this passed between the wakeup and running"
+                ));
             }
         }
         "block" => {
@@ -188,6 +216,8 @@ mod tests {
         let inside = alert("offcpu", 89_000_000, 55_000_000, waker);
         let before = alert("offcpu", 20_000_000, 5_000_000, waker);
         let text = text(&call, &[before, inside, call.clone()]);
+        let at = text_at(&call, &[], "14:03:20");
+        assert_eq!(at, "cat/7: read, for 60.00ms, at 14:03:20\n");
         assert!(text.starts_with("cat/7: read, for 60.00ms\n"), "{text}");
         for words in [
             "during this time: cat/7: off the CPU in state S, for 55.00ms",
@@ -199,6 +229,40 @@ mod tests {
         }
         assert!(!text.contains("for 5.00ms"));
         assert_eq!(text.matches("during this time").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn operations_of_unknown_threads_have_nothing_in_common() {
+        let of = |time, delay, tid: u64| {
+            let mut alert = alert("block", time, delay, "disk=\"sda\" sector=8");
+            alert.tid = tid;
+            alert
+        };
+        let text = |tid| {
+            let inside = of(80, 20, tid);
+            text(&of(90, 60, tid), &[Alert { seq: 2, ..inside }])
+        };
+        assert!(text(7).contains("during this time"), "{}", text(7));
+        assert!(!text(0).contains("during this time"), "{}", text(0));
+    }
+
+    #[test]
+    fn a_delay_that_began_before_the_instance_is_a_lower_bound() {
+        let call = alert("syscall", 90_000_000, 60_000_000, "call=read number=0");
+        let said = |reason: &str, since: &str| {
+            let reason = format!("reason={reason}");
+            let line = call.to_string().replace("reason=threshold", &reason);
+            head(&Alert::parse(&format!("{line}{since}")).unwrap())
+        };
+        let before = " since=before-start";
+        for (reason, since, took) in [
+            ("threshold", "", "for 60.00ms"),
+            ("late", before, "for at least 60.00ms"),
+            ("timeout", "", "for 60.00ms so far"),
+            ("timeout", before, "for at least 60.00ms so far"),
+        ] {
+            assert_eq!(said(reason, since), format!("cat/7: read, {took}"));
+        }
     }
 
     #[test]
@@ -225,12 +289,15 @@ mod tests {
         };
         let other = said("other");
         assert!(other.contains("cpu.max"), "{other}");
-        // A quota does not apply to such a task.
-        let deadline = said("deadline");
-        assert!(
-            deadline.contains("SCHED_DEADLINE") && !deadline.contains("cpu.max"),
-            "{deadline}"
-        );
+        // A quota does not apply to these tasks.
+        for (policy, limit) in [
+            ("deadline", "SCHED_DEADLINE"),
+            ("fifo", "cpu.rt_runtime_us"),
+            ("rr", "cpu.rt_runtime_us"),
+        ] {
+            let said = said(policy);
+            assert!(said.contains(limit) && !said.contains("cpu.max"), "{said}");
+        }
     }
 
     #[test]

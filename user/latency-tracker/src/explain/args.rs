@@ -26,9 +26,8 @@ An LTTng trace contains the alerts if the events latency_tracker_* were
 recorded. The newest alert is explained, or those selected with --seq.
 
 https://ui.perfetto.dev opens the file that --perfetto writes. It shows each
-alert with the path that explains it, and the CPUs and active threads, from a
-tenth of the delay before its start to a tenth after its end; arrows are
-wakeups.
+alert with the path that explains it, and the CPUs and active threads during
+the alerts and for a tenth of that time before and after; arrows are wakeups.
 
 The file that --html writes is a page to send to a colleague: the explanation,
 the path, the same activity as a time line, and tables. It needs no network.

@@ -14,6 +14,8 @@ mod model;
 mod render;
 mod requests;
 
+use std::collections::HashMap;
+
 use lt_ctf::{FieldIndex, Part, Reader};
 use lt_proc::Alert;
 
@@ -42,14 +44,24 @@ impl Explainers {
         }
     }
 
-    /// Returns an explanation for each alert, in order, once the whole trace has been read.
+    /// Returns an explanation for each alert about a request, in order, once the whole trace has been read.
     pub(super) fn finish(self, told: &Told) -> impl Iterator<Item = Explanation> + use<'_> {
         // An unreadable part does not invalidate the rest of the trace.
         let fault = told.fault.as_ref().map(ToString::to_string);
         let lost = told.lost;
-        self.all
-            .into_iter()
-            .map(move |e| e.finish(lost, fault.clone(), |from, to| told.model.gap(from, to)))
+        let begins: HashMap<u32, u64> = told
+            .model
+            .gaps()
+            .filter(|(_, (from, _), _)| *from == 0)
+            .map(|(cpu, (_, begin), _)| (cpu, begin))
+            .collect();
+        let gap = move |from, to| told.model.gap(from, to);
+        self.all.into_iter().map(move |explainer| {
+            let begin = |cpu: u32| begins.get(&cpu).copied();
+            let mut explanation = explainer.finish(lost, fault.clone(), gap, begin);
+            explanation.clock = told.time_of_day(explanation.alert.time);
+            explanation
+        })
     }
 }
 
@@ -63,7 +75,7 @@ impl Beside for Explainers {
         self.wanted = reader.classes().map(wanted).collect();
     }
 
-    fn see(&mut self, event: &lt_ctf::Event<'_>) {
+    fn see(&mut self, time: u64, event: &lt_ctf::Event<'_>) {
         if self.all.is_empty() {
             return;
         }
@@ -71,13 +83,13 @@ impl Beside for Explainers {
             .wanted
             .get(event.class_index())
             .and_then(Option::as_ref);
-        let plain = plain(event, fields.map_or(&[], Vec::as_slice));
+        let plain = plain(time, event, fields.map_or(&[], Vec::as_slice));
         self.all.iter_mut().for_each(|e| e.feed(&plain));
     }
 }
 
 /// Converts an event, keeping only these fields.
-fn plain(event: &lt_ctf::Event<'_>, fields: &[(FieldIndex, String)]) -> Event {
+fn plain(time: u64, event: &lt_ctf::Event<'_>, fields: &[(FieldIndex, String)]) -> Event {
     let value = |index| {
         let mut value = String::new();
         event.visit(index, &mut |part| {
@@ -91,7 +103,7 @@ fn plain(event: &lt_ctf::Event<'_>, fields: &[(FieldIndex, String)]) -> Event {
         value
     };
     Event {
-        time: event.cycles(),
+        time,
         cpu: event.cpu().unwrap_or(0),
         name: if fields.is_empty() {
             String::new()

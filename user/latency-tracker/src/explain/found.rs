@@ -68,7 +68,7 @@ fn alert<'a>(
             "before_start" if value.number() == Some(0) => {}
             "before_start" => own.push(("since", Value::Bare("before-start".into()))),
             _ if tracker == Some("block") => own.extend(of_request(key, value)),
-            // `args` and `stack` of the common event: words without a name.
+            // `args` and `stack` of the common event are numbers without names.
             _ if tracker.is_none() => {}
             _ => own.push((key, value)),
         }
@@ -157,7 +157,7 @@ fn value(event: &Event<'_>, index: FieldIndex) -> Option<Value> {
     value.filter(|_| parts == 1)
 }
 
-/// Adds an alert, or adds to a known alert the fields that its other event lacks.
+/// Adds an alert. If it is known from another event, adds only the fields that are still missing.
 fn add(alerts: &mut Vec<Alert>, alert: Alert) {
     let is_same = |other: &&mut Alert| {
         (other.seq, other.time, &other.instance) == (alert.seq, alert.time, &alert.instance)
@@ -215,7 +215,7 @@ pub(super) fn all(trace: &Path, interrupted: &AtomicBool) -> Result<Option<Vec<A
 fn choose(trace: &Path, all: Vec<Alert>, seq: &[u64]) -> Result<Vec<Alert>> {
     if all.is_empty() {
         bail!(
-            "{}: no alert in this trace, though it records those of latency_tracker",
+            "{}: no alert in this trace, although it records the events latency_tracker_*",
             trace.display()
         );
     }

@@ -19,7 +19,7 @@ use crate::analyze::words::{Facts, used_by};
 use crate::html::{Cell, Cells, Column, Page, Row, Table, View};
 use crate::trace::Told;
 
-/// Maximum number of views; the alerts with the longest delays have one.
+/// Maximum number of views. Of more alerts, only the ones with the longest delays have a view.
 const VIEWS: usize = 50;
 
 /// The page. Given the number of views, `bars` returns the maximum number of bars in each.

@@ -90,7 +90,7 @@ impl<'a> Proofs<'a> {
         }
     }
 
-    /// Whether the stack was taken in that interval of that thread.
+    /// Whether the alert's stack belongs to this interval of this thread.
     fn has_stack(&self, thread: ThreadId, interval: &Interval) -> bool {
         let is_of = |(of, (begin, end), _): &(ThreadId, (u64, u64), _)| {
             *of == thread && *begin <= interval.begin && interval.end <= *end
@@ -98,7 +98,7 @@ impl<'a> Proofs<'a> {
         self.stack.as_ref().is_some_and(is_of)
     }
 
-    /// The resource that the stack shows for that interval of that thread.
+    /// The resource that the alert's stack shows for this interval of this thread.
     fn of_stack(&self, thread: ThreadId, interval: &Interval) -> Option<resource::Resource> {
         let (.., resource) = self.stack.as_ref()?;
         resource.filter(|_| self.has_stack(thread, interval))

@@ -49,7 +49,7 @@ latency-tracker profile compare monday.json --minutes 5"
     Compare(CompareArgs),
     /// Samples a profile repeatedly, into one file.
     #[command(
-        after_help = "SIGINT ends it early; the file is written in any case.\n\nExamples:\n  \
+        after_help = "Ctrl-C ends it early, and the file is still written.\n\nExamples:\n  \
 latency-tracker profile record --every 5 --duration 10m -o night.json\n  \
 latency-tracker profile record io -e 1 -d 60 -o minute.json --svg minute.svg"
     )]
@@ -138,7 +138,7 @@ pub(crate) struct RecordArgs {
     /// The file; replaced if it exists.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Also draw it.
+    /// Also draw the samples as a heat map, into this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
 }

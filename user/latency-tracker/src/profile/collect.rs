@@ -31,20 +31,22 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let mut last = root.profile(&name, Span::SinceReset)?;
     let mut file = ProfileFile::new(root, &name, &last)?;
     let samples = args.duration.0.div_ceil(args.every.0);
+    let mut failed = None;
     for number in 1..=samples {
         let due = args.every.0.saturating_mul(number).min(args.duration.0);
         let due = start + std::time::Duration::from_nanos(due);
         let ended = signals.wait(None, Some(due))? == Wake::Signal;
-        let now = root.profile(&name, Span::SinceReset)?;
-        let pieces = match now.since(&last) {
-            Some(piece) => vec![piece],
-            None => over_reset(&last, root.profile(&name, Span::Previous)?, &now),
-        };
-        file.samples.extend(pieces.into_iter().map(Sample::of));
-        last = now;
-        if ended {
+        match sample(root, &name, &mut last) {
+            Ok(pieces) => file.samples.extend(pieces.into_iter().map(Sample::of)),
+            Err(error) => failed = Some(error),
+        }
+        if ended || failed.is_some() {
             break;
         }
+    }
+    // Samples that were read before a failure are also written.
+    if let Some(error) = failed.take_if(|_| file.samples.is_empty()) {
+        return Err(error);
     }
     file.write(&args.output)?;
     if let Some(svg) = &args.svg {
@@ -55,7 +57,18 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         "{count} samples of {seconds:.1} s in {}",
         args.output.display()
     ));
-    Ok(Outcome::Fine)
+    failed.map_or(Ok(Outcome::Fine), Err)
+}
+
+/// Reads the profile, and returns what was counted since the reading in `last`, which it replaces.
+fn sample(root: &ProcRoot, name: &str, last: &mut Profile) -> Result<Vec<Profile>> {
+    let now = root.profile(name, Span::SinceReset)?;
+    let pieces = match now.since(last) {
+        Some(piece) => vec![piece],
+        None => over_reset(last, root.profile(name, Span::Previous)?, &now),
+    };
+    *last = now;
+    Ok(pieces)
 }
 
 /// Returns the samples before and after a reset.

@@ -194,7 +194,7 @@ impl ProfileFile {
         self.samples.iter().map(Sample::seconds).sum()
     }
 
-    /// Whether `later` has counted on from this profile, and so includes all its operations.
+    /// Whether `later` continues this profile, and so includes all its operations.
     pub(crate) fn is_in(&self, later: &Self) -> bool {
         let (Some(own), Some(its)) = (self.samples.first(), later.samples.first()) else {
             return false;

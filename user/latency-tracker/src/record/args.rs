@@ -47,8 +47,10 @@ Examples:
       sda_queue block threshold=50ms from=insert dev=sda
   latency-tracker record --events-for cpu,irq -d 10s
 
-With TRACKER, the instance is created for the run and removed afterwards.
-Without TRACKER, the instance must exist, and is kept.
+With TRACKER, the instance is created for the run and removed afterwards; an
+instance that exists with these parameters is used, and kept. Without TRACKER,
+the instance must exist, and is kept. If `apply` replaces it by one of the same
+tracker, the run continues with that one.
 
 A capture is a numbered directory:
   trace/           the trace, for babeltrace2; Trace Compass needs
@@ -71,7 +73,8 @@ pub(crate) struct RecordArgs {
     /// Parameters of the tracker.
     #[arg(value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::settings))]
     pub(crate) settings: Vec<Setting>,
-    /// Record what these analyses of `analyze` read, all of it, until -d has passed or Ctrl-C; with commas between them.
+    /// Record all events that these analyses of `analyze` read (separate them with commas), until -d has passed or
+    /// Ctrl-C.
     #[arg(long, value_name = "ANALYSIS", value_delimiter = ',', conflicts_with_all = ALERTS_ONLY)]
     pub(crate) events_for: Vec<Analysis>,
     /// The directory for the captures [default: /var/lib/latency-tracker/captures; traces/ beside it for --events-for];
@@ -87,7 +90,7 @@ pub(crate) struct RecordArgs {
     /// After an alert, keep recording for this time before taking the snapshot.
     #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "0")]
     pub(crate) post_trigger: Nanos,
-    /// Wait at least this time between two snapshots; alerts in between are counted as skipped.
+    /// Wait at least this time between two snapshots; captures omitted in between are counted as skipped.
     #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "1s")]
     pub(crate) cooldown: Nanos,
     /// Ignore alerts for this time after the start, while the buffers fill.

@@ -6,7 +6,7 @@
 //! buffer = (sub-buffers - 1) x their size, per CPU; time = buffer / bytes per second. One sub-buffer does not count:
 //! it is always being overwritten. The rate is measured: the recorder runs for about a second, then a snapshot shows
 //! what was written. The busiest CPU's ring covers the shortest time, so it gives the answer. On a machine that gets
-//! busier later, the ring covers less: each capture reports what it covered.
+//! busier later, the ring covers less. An explanation reports a trace that starts too late.
 
 use std::fmt;
 use std::fs;
@@ -92,7 +92,7 @@ impl Estimate {
         kept * self.buffers.subbuf_size
     }
 
-    /// Whether the ring was full before the sample ended: then the answer is an upper bound.
+    /// Whether the ring was full before the sample ended: then [`Self::seconds`] is an upper bound.
     fn wrapped(&self) -> bool {
         self.busiest >= self.kept()
     }
@@ -103,8 +103,8 @@ impl Estimate {
         (self.busiest > 0).then(|| self.kept() as f64 / rate)
     }
 
-    /// The cost of a recording to disk, of which this is a sample, for `time` if that is known. `lossy`: LTTng
-    /// discarded events of the sample.
+    /// Describes the cost of a recording to disk, of which this is a sample, and of its whole `time` if that is known.
+    /// `lossy`: LTTng discarded events of the sample.
     pub(super) fn of_recording(&self, lossy: bool, time: Option<Nanos>) -> String {
         let b = self.buffers;
         let rate = |n: u64| n as f64 / self.sampled.as_secs_f64();

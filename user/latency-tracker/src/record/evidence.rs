@@ -10,8 +10,9 @@
 //!   capture done     counters of all cgroups with a limit, for the next delay
 //! ```
 //!
-//! Unreadable facts are omitted and reported; they do not invalidate a capture. As few facts as possible are read
-//! between an alert and the snapshot, because the recorder overwrites its oldest events meanwhile.
+//! Unreadable facts are omitted, and do not invalidate a capture. A note reports if no addresses or no late tasks can
+//! be read at all. As few facts as possible are read between an alert and the snapshot, because the recorder overwrites
+//! its oldest events meanwhile.
 
 mod cgroups;
 mod disks;
@@ -73,7 +74,7 @@ impl Collector {
         let same_ids = are_numbered_as_in_alerts(root);
         if !same_ids {
             note(
-                "cgroups of late tasks are not recorded: this process runs in its own PID namespace",
+                "late tasks and their cgroups are not recorded: this process runs in its own PID namespace",
             );
         }
         let begun = Instant::now();
@@ -166,7 +167,7 @@ impl fmt::Display for Collector {
 }
 
 /// `CLOCK_MONOTONIC`, ns, as in alerts.
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| Duration::from(t).as_nanos() as u64)
 }
 

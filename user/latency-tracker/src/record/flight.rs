@@ -7,10 +7,11 @@
 //! and restarts the recording.
 
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use lt_common::capture::{Captures, Partial};
+use lt_common::clock;
 use lt_common::lttng::events::{Known, is_expected};
 use lt_common::lttng::{self, Buffers, Daemon, Format, Session, State};
 use lt_common::out::note;
@@ -20,7 +21,7 @@ use super::leftovers::Note;
 /// The events to record, and the buffers.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
-    /// A name for the session: the name of the instance.
+    /// Part of the session's name: the name of the instance, or of the command.
     pub(crate) name: &'a str,
     pub(crate) buffers: Buffers,
     /// All events, patterns included.
@@ -42,8 +43,8 @@ pub(crate) struct Flight {
     format: Option<Format>,
     /// PID of the session daemon that serves the session: ours, or one that was already running.
     served_by: Option<i32>,
-    /// When the session was last seen recording.
-    seen: SystemTime,
+    /// When the session was last seen recording, in time since boot.
+    seen: Duration,
 }
 
 impl Flight {
@@ -53,15 +54,14 @@ impl Flight {
     pub(crate) fn start(plan: Plan<'_>, output: &Path, left: &mut Note) -> Result<Self> {
         let mut flight = Self {
             session: None,
-            daemon: Daemon::ensure()?,
+            daemon: Daemon::ensure(|pid| left.has_daemon(pid))?,
             name: lttng::session_name(plan.name, std::process::id()),
             buffers: plan.buffers,
             events: plan.events,
             format: plan.format,
             served_by: None,
-            seen: SystemTime::now(),
+            seen: clock::since_boot(),
         };
-        left.update(|owned| owned.daemon = flight.daemon.started());
         let known = Known::ask()?;
         known.check(plan.asked)?;
         let (events, missing) = known.split(std::mem::take(&mut flight.events));
@@ -79,7 +79,7 @@ impl Flight {
         let session = Session::start(&self.name, output, self.buffers, &self.events, self.format)?;
         self.session = Some(session);
         self.served_by = lttng::daemon_pid();
-        self.seen = SystemTime::now();
+        self.seen = clock::since_boot();
         Ok(())
     }
 
@@ -97,6 +97,16 @@ impl Flight {
             .send(name, url)
     }
 
+    /// Dates the events in later snapshots by the present time of day.
+    pub(crate) fn set_date(&self) -> Result<()> {
+        self.session.as_ref().map_or(Ok(()), Session::set_date)
+    }
+
+    /// PID of the session daemon that serves the session.
+    pub(crate) fn served_by(&self) -> Option<i32> {
+        self.served_by
+    }
+
     /// The name of the session.
     pub(crate) fn name(&self) -> &str {
         &self.name
@@ -104,14 +114,14 @@ impl Flight {
 
     /// Restarts the recording if it has stopped, and returns a description of the gap.
     pub(crate) fn revive(&mut self, output: &Path, left: &mut Note) -> Result<Option<String>> {
-        let (name, seen) = (&self.name, time(self.seen));
+        let (name, seen) = (&self.name, date(self.seen));
         let lost = |what: &str, restarted: &str| {
-            let now = time(SystemTime::now());
+            let now = date(clock::since_boot());
             format!("{what} after {seen}: nothing was recorded until {now}, when {restarted} again")
         };
         let lost = match lttng::state(name)? {
             State::Recording => {
-                self.seen = SystemTime::now();
+                self.seen = clock::since_boot();
                 return Ok(None);
             }
             State::Stopped => {
@@ -120,7 +130,7 @@ impl Flight {
                     .context("the flight recorder has ended")?
                     .record(true)?;
                 let what = format!("LTTng session {name} was stopped by another program");
-                self.seen = SystemTime::now();
+                self.seen = clock::since_boot();
                 lost(&what, "it was started")
             }
             State::Gone => {
@@ -137,8 +147,7 @@ impl Flight {
                 if let Some(session) = self.session.take() {
                     session.gone();
                 }
-                self.daemon.revive()?;
-                left.update(|owned| owned.daemon = self.daemon.started());
+                self.daemon.revive(|pid| left.has_daemon(pid))?;
                 self.record(output)?;
                 lost(&what, restarted)
             }
@@ -147,11 +156,14 @@ impl Flight {
     }
 }
 
-fn time(at: SystemTime) -> String {
-    humantime::format_rfc3339_seconds(at).to_string()
+/// The date of a time since boot. All dates are by the present time of day, even if it was set in between.
+fn date(since_boot: Duration) -> String {
+    let ago = clock::since_boot().saturating_sub(since_boot);
+    let at = SystemTime::now().checked_sub(ago).unwrap_or(UNIX_EPOCH);
+    humantime::format_rfc3339_seconds(at.max(UNIX_EPOCH)).to_string()
 }
 
-/// Names the default events that are not recorded.
+/// Reports these events as not recorded, except those that this architecture does not have.
 pub(super) fn say_missing(mut missing: Vec<String>) {
     missing.retain(|event| is_expected(event));
     if !missing.is_empty() {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Each line is the `alert.json` of a capture, reduced to four fields. The group of the module's files may read the
-//! index: it can read the same times, instances and delays there, and the number means nothing without the captures,
-//! which remain accessible to their owner only.
+//! index: it can read the same times, instances and delays in those files, and the number means nothing without the
+//! captures, which remain accessible to their owner only.
 //!
 //! The index lists the newest captures in the default directory since boot. Like the counters of the instances, it
 //! does not survive a reboot. It is replaced as a whole, by a rename, so a reader never sees half of it. This happens
@@ -49,7 +49,7 @@ struct Delay {
 #[derive(Debug)]
 pub(super) struct Index {
     path: PathBuf,
-    /// A file of the module, whose group is to read the index.
+    /// A file of the module, whose group may read the index.
     alerts: PathBuf,
     /// Whether the last attempt to write failed, to report a failure once.
     failed: bool,
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// Saves a capture with these delays, and with what the index may not have.
+    /// Saves a capture with these delays, and with fields that must not be in the index.
     fn save(captures: &Captures, delays: &[u64]) -> PathBuf {
         let mut partial = captures.partial().unwrap();
         let number = captures.number(&mut partial).unwrap();

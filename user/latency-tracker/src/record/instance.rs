@@ -3,14 +3,14 @@
 //! The instance that a recording waits for: created for the run, or an existing one, which is kept.
 
 use std::cell::Cell;
-use std::fs;
 
 use anyhow::{Result, bail};
 use lt_common::out::note;
-use lt_proc::{Instance, ProcRoot, Setting, parse_duration};
+use lt_proc::{Instance, ProcRoot, Setting};
 
 use super::args::RecordArgs;
 use super::leftovers::Note;
+use super::same::difference;
 use super::stream::Stream;
 
 /// Refuses invalid requests before anything is started: a missing instance, an existing instance with other settings, a
@@ -63,6 +63,8 @@ pub(crate) fn tracker(root: &ProcRoot, args: &RecordArgs) -> Result<String> {
 pub(crate) struct Armed<'a> {
     root: &'a ProcRoot,
     instance: Instance,
+    /// When the instance was created: another one may have its name by now.
+    created: Option<u64>,
     ours: Cell<bool>,
     /// Whether to enable the instance when armed: it was created disabled, because the user did not set `enabled`.
     enable: bool,
@@ -75,14 +77,13 @@ impl<'a> Armed<'a> {
     /// Uses the existing instance, or creates it, disabled unless the user set `enabled`. At creation, the kernel
     /// checks every value.
     pub(crate) fn prepare(root: &'a ProcRoot, args: &RecordArgs, left: &mut Note) -> Result<Self> {
-        let existing = root
-            .instances()?
-            .into_iter()
-            .find(|i| i.name == args.name());
+        let name = args.name();
+        let existing = root.instances()?.into_iter().find(|i| i.name == name);
         if let Some(instance) = existing {
             return Ok(Self {
                 root,
                 instance,
+                created: None,
                 ours: Cell::new(false),
                 enable: false,
             });
@@ -93,33 +94,29 @@ impl<'a> Armed<'a> {
         if enable {
             settings.push(enabled(false));
         }
-        lt_common::instance::create(root, args.name(), tracker, &settings, &lt_common::out::note)?;
-        let armed = Self {
+        left.requests(name, Instance::request(name, tracker, &settings));
+        lt_common::instance::create(root, name, tracker, &settings, &note)?;
+        let (created, instance) = root.of_one(name, || root.instance(name))?;
+        left.has(&instance, created);
+        Ok(Self {
             root,
-            instance: root.instance(args.name())?,
+            instance,
+            created,
             ours: Cell::new(true),
             enable,
-        };
-        armed.note(left);
-        Ok(armed)
+        })
     }
 
     /// Opens the stream of new alerts, and enables the instance if it was created disabled here.
-    pub(crate) fn arm(&mut self, left: &mut Note) -> Result<Stream> {
+    pub(crate) fn arm(&mut self) -> Result<Stream> {
         let name = self.instance.name.clone();
         let stream = Stream::open(self.root, &name)?;
         if self.enable {
             self.root
                 .create(&name, &self.instance.tracker, &[enabled(true)])?;
             self.instance = self.root.instance(&name)?;
-            self.note(left);
         }
         Ok(stream)
-    }
-
-    fn note(&self, left: &mut Note) {
-        let (name, line) = (self.instance.name.clone(), self.line());
-        left.update(|owned| drop(owned.instances.insert(name, line)));
     }
 
     /// The number of the cgroup to which the instance is limited now, if it still exists and is limited to one.
@@ -130,15 +127,10 @@ impl<'a> Armed<'a> {
 
     /// Limits the instance to the cgroup with this number.
     pub(crate) fn limit_to(&self, cgroup: u64, left: &mut Note) -> Result<()> {
-        let (name, tracker) = (&self.instance.name, &self.instance.tracker);
-        let setting = Setting {
-            key: CGROUP.into(),
-            value: cgroup.to_string(),
-        };
-        self.root.create(name, tracker, &[setting])?;
+        let name = &self.instance.name;
+        self.root.set(name, CGROUP, &cgroup.to_string())?;
         if self.ours.get() {
-            let line = self.root.instance(name)?.to_string();
-            left.update(|owned| drop(owned.instances.insert(name.clone(), line)));
+            left.has(&self.root.instance(name)?, self.created);
         }
         Ok(())
     }
@@ -161,8 +153,9 @@ impl<'a> Armed<'a> {
 impl Drop for Armed<'_> {
     fn drop(&mut self) {
         let name = &self.instance.name;
+        let now = || self.root.of_one(name, || self.root.instance(name));
         if self.ours.get()
-            && self.root.instance(name).is_ok()
+            && now().is_ok_and(|(created, _)| created == self.created)
             && let Err(error) = self.root.remove(name)
         {
             let error = anyhow::Error::from(error);
@@ -175,70 +168,5 @@ fn enabled(on: bool) -> Setting {
     Setting {
         key: ENABLED.into(),
         value: u8::from(on).to_string(),
-    }
-}
-
-/// The tracker, or the first parameter, in which an existing instance differs from the request.
-fn difference(instance: &Instance, tracker: &str, settings: &[Setting]) -> Option<String> {
-    if instance.tracker != tracker {
-        return Some(format!("tracker {}", instance.tracker));
-    }
-    let differs = |wish: &&Setting| {
-        let is = instance.params.text(&wish.key);
-        is.as_ref()
-            .is_none_or(|is| !same(&wish.key, is, &wish.value))
-    };
-    let wish = settings.iter().find(differs)?;
-    let is = instance.params.text(&wish.key).unwrap_or("nothing".into());
-    Some(format!("{}={is}", wish.key))
-}
-
-/// Whether the kernel's canonical value equals the user's.
-fn same(key: &str, is: &str, wish: &str) -> bool {
-    let (time, wished) = (parse_duration(is), parse_duration(wish));
-    let disk = || {
-        let name = wish.trim_start_matches("/dev/");
-        let number = fs::read_to_string(format!("/sys/class/block/{name}/dev"));
-        number.is_ok_and(|n| n.trim() == is)
-    };
-    is == wish
-        || (time.is_ok() && time == wished)
-        || (key == "dev" && !wish.contains('.') && disk())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_instance_may_be_reused_and_no_other() {
-        let instance = Instance::parse("a block threshold=10000000 from=issue dev=all").unwrap();
-        let settings = |words: &[&str]| {
-            words
-                .iter()
-                .map(|w| w.parse().unwrap())
-                .collect::<Vec<Setting>>()
-        };
-        assert_eq!(
-            difference(
-                &instance,
-                "block",
-                &settings(&["threshold=10ms", "dev=all"])
-            ),
-            None
-        );
-        assert_eq!(difference(&instance, "block", &[]), None);
-        assert_eq!(
-            difference(&instance, "other", &[]).unwrap(),
-            "tracker block"
-        );
-        assert_eq!(
-            difference(&instance, "block", &settings(&["threshold=20ms"])).unwrap(),
-            "threshold=10000000"
-        );
-        assert_eq!(
-            difference(&instance, "block", &settings(&["shade=1"])).unwrap(),
-            "shade=nothing"
-        );
     }
 }

@@ -11,10 +11,14 @@ use std::path::PathBuf;
 
 use lt_common::lttng;
 use lt_common::out::note;
-use lt_proc::ProcRoot;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use lt_proc::{Instance, ProcRoot, Setting};
 use serde::{Deserialize, Serialize};
+
+use super::evidence::now;
+use super::same::difference;
+
+/// Maximum time between the note of a request for an instance and the creation of the instance, ns.
+const CREATION: u64 = 10_000_000_000;
 
 /// The resources that a run has set up, noted for the next run.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,14 +28,36 @@ pub(crate) struct Owned {
     started: u64,
     /// Its LTTng session.
     pub(crate) session: Option<String>,
-    /// The instances it created, and the lines that they have in `control`.
-    pub(crate) instances: BTreeMap<String, String>,
+    /// The instances it created.
+    instances: BTreeMap<String, Known>,
     /// The session daemon it started.
-    pub(crate) daemon: Option<i32>,
-    /// The directory of a trace that is not kept.
+    daemon: Option<i32>,
+    /// A directory to remove: a temporary one, or an unfinished trace.
     pub(crate) directory: Option<PathBuf>,
-    /// The stopped process that waits to become a command, and its start time.
-    waiting: Option<(u32, u64)>,
+}
+
+/// What identifies an instance of a run: another one may have its name by now. Times are of `CLOCK_MONOTONIC`, ns.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Known {
+    /// Its name has the PID of the run.
+    ByName,
+    /// The line that requests it, and the time before the request. It may not exist.
+    Requested(String, u64),
+    /// Its line in `control`, and the time of its creation; `None` if the module is too old to show it.
+    Created(String, Option<u64>),
+}
+
+impl Known {
+    /// Whether this identifies the instance `now`, which was created at `created`.
+    fn is(&self, now: &Instance, created: Option<u64>) -> bool {
+        match self {
+            Self::ByName => true,
+            Self::Requested(line, since) => {
+                created.is_some_and(|created| is_requested(now, created, line, *since))
+            }
+            Self::Created(line, time) => created == *time && is_same(&now.to_string(), line),
+        }
+    }
 }
 
 /// The note of this run; removed when dropped.
@@ -54,20 +80,39 @@ impl Note {
         }
     }
 
-    /// Notes which stopped process waits to become a command.
-    pub(crate) fn set_waiting(&mut self, pid: Option<u32>) {
-        let waiting = pid.and_then(|pid| Some((pid, start_time(pid)?)));
-        if waiting != self.owned.waiting {
-            self.update(|owned| owned.waiting = waiting);
-        }
+    /// Notes an instance whose name has the PID of this run. Comes before its creation: a run that is killed between the
+    /// two leaves no instance without a note.
+    pub(crate) fn has_own(&mut self, name: &str) {
+        self.knows(name, Known::ByName);
     }
 
-    /// Changes the note in memory and on disk.
+    /// Notes the request for an instance whose name has no PID. Comes before its creation.
+    pub(crate) fn requests(&mut self, name: &str, request: String) {
+        self.knows(name, Known::Requested(request, now()));
+    }
+
+    /// Notes an instance of this run, which was created at `created`.
+    pub(crate) fn has(&mut self, instance: &Instance, created: Option<u64>) {
+        let known = Known::Created(instance.to_string(), created);
+        self.knows(&instance.name, known);
+    }
+
+    fn knows(&mut self, name: &str, known: Known) {
+        self.update(|owned| drop(owned.instances.insert(name.to_string(), known)));
+    }
+
+    /// Notes the session daemon that this run has started.
+    pub(crate) fn has_daemon(&mut self, pid: i32) {
+        self.update(|owned| owned.daemon = Some(pid));
+    }
+
+    /// Changes the note in memory and on disk. A run that is killed meanwhile leaves the note as it was before.
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut Owned)) {
         change(&mut self.owned);
+        let new = self.path.with_extension("new");
         let written = serde_json::to_string(&self.owned)
             .ok()
-            .map(|text| fs::write(&self.path, text));
+            .map(|text| fs::write(&new, text).and_then(|()| fs::rename(&new, &self.path)));
         if !matches!(written, Some(Ok(()))) {
             note(&format!(
                 "cannot write {}: if this run is killed, nothing will be cleaned up",
@@ -115,28 +160,39 @@ pub(crate) fn clean_noted(root: &ProcRoot) {
         let owned = fs::read_to_string(&path)
             .ok()
             .and_then(|t| serde_json::from_str::<Owned>(&t).ok());
-        let (Some(pid), Some(owned)) = (pid, owned) else {
+        let Some(pid) = pid else {
             continue;
         };
-        if start_time(pid) != Some(owned.started) {
-            tidy(root, pid, &owned);
-            let _ = fs::remove_file(&path);
+        let started = start_time(pid);
+        match owned {
+            Some(owned) if started == Some(owned.started) => continue,
+            // The next run tries again.
+            Some(owned) if !tidy(root, pid, &owned) => continue,
+            // Its run may be writing it.
+            None if started.is_some() => continue,
+            _ => {}
         }
+        let _ = fs::remove_file(&path);
     }
 }
 
-fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
-    for (name, line) in &owned.instances {
-        // Another instance may have this name by now, so only an identical instance is removed. The threshold of an
-        // instance of `why` or `run` rises by itself, so its line changes, but its name contains the PID.
-        let by_name = name.starts_with(&format!("why_{pid}_")) || *name == name_of_run(pid);
-        let same = root
-            .instance(name)
-            .is_ok_and(|i| by_name || i.to_string() == *line);
-        if same && root.remove(name).is_ok() {
-            note(&format!(
-                "removed instance {name}, left by a killed run (process {pid})"
-            ));
+/// Removes the leftovers of process `pid`. Returns false if an instance could not be removed, which is reported.
+fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) -> bool {
+    let mut is_tidy = true;
+    for (name, known) in &owned.instances {
+        let is_it = root
+            .of_one(name, || root.instance(name))
+            .is_ok_and(|(created, now)| known.is(&now, created));
+        if !is_it {
+            continue;
+        }
+        let what = format!("instance {name}, left by a killed run (process {pid})");
+        match lt_common::instance::remove(root, name) {
+            Ok(()) => note(&format!("removed {what}")),
+            Err(error) => {
+                is_tidy = false;
+                note(&format!("cannot remove {what}: {error:#}"));
+            }
         }
     }
     if let Some(session) = &owned.session
@@ -150,15 +206,29 @@ fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     if let Some(directory) = &owned.directory {
         let _ = fs::remove_dir_all(directory);
     }
-    if let Some((pid, started)) = owned.waiting
-        && start_time(pid) == Some(started)
-        && let Ok(process) = i32::try_from(pid)
-        && kill(Pid::from_raw(process), Signal::SIGKILL).is_ok()
-    {
-        note(&format!(
-            "killed process {pid}, which a killed run had not started yet"
-        ));
-    }
+    is_tidy
+}
+
+/// Whether the line `now` is of the instance that was noted as `noted`. A run may have been killed after it enabled the
+/// instance and before it noted this; with `worst=1`, each alert raises the threshold.
+fn is_same(now: &str, noted: &str) -> bool {
+    let raises = noted.split(' ').any(|word| word == "worst=1");
+    let is_fixed = |word: &&str| {
+        let is_raised = raises && word.starts_with("threshold=");
+        !is_raised && !word.starts_with("enabled=")
+    };
+    let (now, noted) = (now.split(' '), noted.split(' '));
+    now.filter(is_fixed).eq(noted.filter(is_fixed))
+}
+
+/// Whether an instance created at `created` is the one that a run requested at `since` with the line `request`.
+/// An instance of another program was created earlier or later, or has other settings.
+fn is_requested(now: &Instance, created: u64, request: &str, since: u64) -> bool {
+    let mut words = request.split(' ').skip(1);
+    let tracker = words.next().unwrap_or_default();
+    let settings: Vec<Setting> = words.filter_map(|word| word.parse().ok()).collect();
+    (since..since.saturating_add(CREATION)).contains(&created)
+        && difference(now, tracker, &settings).is_none()
 }
 
 fn drop_session(session: &str) {
@@ -179,6 +249,8 @@ fn start_time(pid: u32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -189,14 +261,82 @@ mod tests {
     }
 
     #[test]
+    fn an_instance_is_known_by_what_a_run_leaves_alone() {
+        let noted = "a block threshold=10 worst=1 enabled=0 dev=all";
+        assert!(is_same(noted, noted));
+        let now = "a block threshold=99 worst=1 enabled=1 dev=all";
+        assert!(is_same(now, noted));
+        for other in [
+            "a block threshold=10 worst=1 enabled=0 dev=8:0",
+            "a block threshold=10 worst=0 enabled=0 dev=all",
+            "a wakeup threshold=10 worst=1 enabled=0 dev=all",
+        ] {
+            assert!(!is_same(other, noted), "{other}");
+        }
+        let fixed = noted.replace("worst=1", "worst=0");
+        assert!(!is_same(&fixed.replace("=10", "=99"), &fixed));
+    }
+
+    #[test]
+    fn an_instance_with_the_same_line_may_be_another_one() {
+        let line = "a block threshold=10 enabled=0";
+        let now = Instance::parse(line).unwrap();
+        let created = Known::Created(line.into(), Some(5));
+        assert!(created.is(&now, Some(5)));
+        assert!(!created.is(&now, Some(6)));
+        let requested = Known::Requested(line.into(), 5);
+        assert!(requested.is(&now, Some(6)));
+        assert!(!requested.is(&now, Some(4)));
+        assert!(!requested.is(&now, None));
+    }
+
+    #[test]
+    fn an_instance_is_known_by_its_request_and_its_age() {
+        let request = "a block threshold=10ms enabled=0";
+        let now = |line: &str| Instance::parse(line).unwrap();
+        let ours = now("a block threshold=10000000 dev=all enabled=0");
+        assert!(is_requested(&ours, 100, request, 90));
+        // These are other programs' instances, or changed by one.
+        assert!(!is_requested(&ours, 80, request, 90));
+        assert!(!is_requested(&ours, 90 + CREATION, request, 90));
+        for other in [
+            "a block threshold=10000000 dev=all enabled=1",
+            "a block threshold=20000000 dev=all enabled=0",
+            "a wakeup threshold=10000000 dev=all enabled=0",
+        ] {
+            assert!(!is_requested(&now(other), 100, request, 90), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_instance_that_cannot_be_removed_stays_noted() {
+        let directory = tempfile::tempdir().unwrap();
+        let control = directory.path().join("control");
+        fs::write(&control, "run_7 block threshold=1\n").unwrap();
+        fs::set_permissions(&control, fs::Permissions::from_mode(0o400)).unwrap();
+        let owned = Owned {
+            instances: [("run_7".into(), Known::ByName)].into(),
+            ..Owned::default()
+        };
+        // Modes do not restrict root.
+        let may_write = fs::OpenOptions::new().write(true).open(&control).is_ok();
+        let root = ProcRoot::new(directory.path());
+        assert_eq!(tidy(&root, 7, &owned), may_write);
+    }
+
+    #[test]
     fn notes_are_read_back() {
         let owned = Owned {
             started: 7,
             session: Some("s".into()),
-            instances: [("a".into(), "a block".into())].into(),
+            instances: [
+                ("a".into(), Known::Requested("a block".into(), 5)),
+                ("b".into(), Known::Created("b block".into(), Some(6))),
+                ("run_7".into(), Known::ByName),
+            ]
+            .into(),
             daemon: None,
             directory: Some("/tmp/x".into()),
-            waiting: Some((8, 9)),
         };
         let text = serde_json::to_string(&owned).unwrap();
         assert_eq!(serde_json::from_str::<Owned>(&text).unwrap(), owned);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Decides whether to capture an alert, by limits like those of Perfetto's triggers. Callers pass the
-//! time.
+//! time since boot, which includes suspends.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The limits that the user set.
 #[derive(Debug, Clone, Default)]
@@ -21,12 +21,14 @@ pub(crate) struct Policy {
 /// Reason for not taking a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Skip {
-    /// Too soon after the last one.
+    /// Too soon after the last capture.
     Cooldown,
     /// The limit of captures per day is reached.
     PerDay,
     /// The disk budget is used up.
     Budget,
+    /// The disk budget is used up by unfinished captures of other recorders.
+    Others,
 }
 
 impl fmt::Display for Skip {
@@ -35,6 +37,7 @@ impl fmt::Display for Skip {
             Skip::Cooldown => "cooldown",
             Skip::PerDay => "max-per-day",
             Skip::Budget => "disk budget",
+            Skip::Others => "disk budget, used by unfinished captures of other recorders",
         })
     }
 }
@@ -44,12 +47,12 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// Captures so far.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    /// Captures of the last 24 hours, the oldest first.
-    recent: VecDeque<Instant>,
-    last: Option<Instant>,
+    /// Times of the captures of the last 24 hours, the oldest first.
+    recent: VecDeque<Duration>,
+    last: Option<Duration>,
     /// Captures of this run.
     pub(crate) taken: usize,
-    /// Wake-ups that the policy skipped.
+    /// Captures skipped by the policy, or for lack of room: at most one for each wakeup.
     pub(crate) skipped: usize,
     /// Wake-ups for which no trace was saved.
     pub(crate) failed: usize,
@@ -61,17 +64,17 @@ pub(crate) struct History {
 
 impl History {
     /// Whether to capture an alert at `now`.
-    pub(crate) fn decide(&mut self, policy: &Policy, now: Instant) -> Result<(), Skip> {
+    pub(crate) fn decide(&mut self, policy: &Policy, now: Duration) -> Result<(), Skip> {
         while self
             .recent
             .front()
-            .is_some_and(|t| now.duration_since(*t) >= DAY)
+            .is_some_and(|t| now.saturating_sub(*t) >= DAY)
         {
             self.recent.pop_front();
         }
         if self
             .last
-            .is_some_and(|t| now.duration_since(t) < policy.cooldown)
+            .is_some_and(|t| now.saturating_sub(t) < policy.cooldown)
         {
             return Err(Skip::Cooldown);
         }
@@ -85,16 +88,22 @@ impl History {
     }
 
     /// Counts a capture that was finished at `now`.
-    pub(crate) fn captured(&mut self, now: Instant) {
+    pub(crate) fn captured(&mut self, now: Duration) {
         self.recent.push_back(now);
         self.last = Some(now);
         self.taken += 1;
     }
 
     /// Counts a capture that failed at `now`. The cooldown applies: the next one may fail as slowly.
-    pub(crate) fn failed(&mut self, now: Instant) {
+    pub(crate) fn failed(&mut self, now: Duration) {
         self.last = Some(now);
         self.failed += 1;
+    }
+
+    /// Counts a capture for which there was no room at `now`. The cooldown applies: there may be none for a while.
+    pub(crate) fn refused(&mut self, now: Duration) {
+        self.last = Some(now);
+        self.skipped += 1;
     }
 
     /// Whether the run has reached its number of captures.
@@ -114,8 +123,7 @@ mod tests {
             max_per_day: Some(2),
             max_captures: Some(3),
         };
-        let start = Instant::now();
-        let at = |s| start + Duration::from_secs(s);
+        let at = Duration::from_secs;
         let mut history = History::default();
         assert_eq!(history.decide(&policy, at(0)), Ok(()));
         history.captured(at(0));
@@ -136,21 +144,22 @@ mod tests {
             max_per_day: Some(1),
             max_captures: Some(1),
         };
-        let start = Instant::now();
-        let mut history = History::default();
-        history.failed(start);
-        let soon = start + Duration::from_secs(9);
-        assert_eq!(history.decide(&policy, soon), Err(Skip::Cooldown));
-        let later = start + Duration::from_secs(10);
-        assert_eq!(history.decide(&policy, later), Ok(()));
-        assert!(!history.complete(&policy));
+        for fail in [History::failed, History::refused] {
+            let mut history = History::default();
+            fail(&mut history, Duration::ZERO);
+            let soon = Duration::from_secs(9);
+            assert_eq!(history.decide(&policy, soon), Err(Skip::Cooldown));
+            let later = Duration::from_secs(10);
+            assert_eq!(history.decide(&policy, later), Ok(()));
+            assert!(!history.complete(&policy));
+        }
     }
 
     #[test]
     fn without_bounds_everything_is_captured() {
         let mut history = History::default();
         for _ in 0..100 {
-            let now = Instant::now();
+            let now = Duration::ZERO;
             assert_eq!(history.decide(&Policy::default(), now), Ok(()));
             history.captured(now);
         }

@@ -11,7 +11,9 @@ use lt_common::out::bytes;
 /// found, and gives the error if the free space cannot be read.
 pub(crate) fn room(directory: &Path) -> String {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let place = match disk_of(directory, &mounts) {
+    // The path may be relative, or contain links.
+    let path = directory.canonicalize();
+    let place = match disk_of(path.as_deref().unwrap_or(directory), &mounts) {
         Some((source, on)) => format!("{source} (mounted on {})", on.display()),
         None => format!("the disk of {}", directory.display()),
     };
@@ -37,7 +39,8 @@ fn disk_of(directory: &Path, mounts: &str) -> Option<(String, PathBuf)> {
         let (Some(on), Some(source)) = (on, source) else {
             continue;
         };
-        let on = PathBuf::from(on.replace("\\040", " "));
+        // The backslash comes last, since digits may follow it.
+        let on = PathBuf::from(on.replace("\\040", " ").replace("\\134", "\\"));
         let deeper =
             |(_, other): &(String, PathBuf)| on.components().count() >= other.components().count();
         if directory.starts_with(&on) && found.as_ref().is_none_or(deeper) {
@@ -55,17 +58,28 @@ mod tests {
     fn the_disk_is_that_of_the_innermost_mount() {
         let mounts = "22 1 254:1 / / rw - ext4 /dev/vda1 rw\n\
                       23 22 0:5 / /srv/a\\040b rw shared:1 - tmpfs small rw,size=60k\n\
-                      24 22 0:6 / /srv rw - xfs /dev/vdb rw\n";
+                      24 22 0:6 / /srv rw - xfs /dev/vdb rw\n\
+                      25 22 0:7 / /srv/a\\134040b rw - ext4 /dev/vdc rw\n";
         let at = |path: &str| disk_of(Path::new(path), mounts).map(|(source, _)| source);
         assert_eq!(at("/var/lib").as_deref(), Some("/dev/vda1"));
         assert_eq!(at("/srv/a b/c").as_deref(), Some("small"));
         assert_eq!(at("/srv/ab").as_deref(), Some("/dev/vdb"));
+        assert_eq!(at("/srv/a\\040b/c").as_deref(), Some("/dev/vdc"));
         assert_eq!(disk_of(Path::new("/"), ""), None);
     }
 
     #[test]
-    fn what_is_free_is_said() {
+    fn the_free_space_is_shown() {
         let text = room(&std::env::temp_dir());
         assert!(text.contains(" free of "), "{text}");
+    }
+
+    #[test]
+    fn a_link_is_followed_to_its_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("captures");
+        std::os::unix::fs::symlink("/proc", &link).unwrap();
+        let text = room(&link);
+        assert!(text.contains("(mounted on /proc) has "), "{text}");
     }
 }

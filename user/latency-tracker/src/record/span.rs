@@ -54,8 +54,7 @@ pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     // The values from here on are dropped in reverse order, which is the order of the cleanup.
     let mut left = Note::new();
     left.update(|owned| owned.directory = Some(partial.path.clone()));
-    let daemon = Daemon::ensure()?;
-    left.update(|owned| owned.daemon = daemon.started());
+    let _daemon = Daemon::ensure(|pid| left.has_daemon(pid))?;
     let (events, calls) = wanted(args)?;
     let mut often = events.clone();
     often.retain(|event| !event.starts_with(ONCE));
@@ -96,7 +95,11 @@ pub(super) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         note(&format!("{error:#}"));
         note(&room(traces.path()));
     }
-    lttng::sign_trace(&trace)?;
+    // On a full disk, the trace is kept as it is.
+    if let Err(error) = lttng::sign_trace(&trace) {
+        note(&format!("not prepared for Trace Compass: {error:#}"));
+        note(&room(traces.path()));
+    }
     let alone = traces.alone()?;
     let number = traces.number(&mut partial)?;
     drop(alone);
@@ -140,8 +143,8 @@ fn sources<'a>(events: &'a str, calls: Option<&'a str>) -> Vec<Source<'a>> {
     tracepoints.into_iter().chain(calls).collect()
 }
 
-/// Estimates the cost of a recording of length `time` from a short one below `directory`, which is removed. Returns
-/// `None` if a signal came.
+/// Estimates the cost of a recording of length `time` from a short recording, made below `directory` and removed.
+/// Returns `None` if a signal came.
 fn cost(
     name: &str,
     directory: &Path,

@@ -66,6 +66,15 @@ impl Stream {
         Ok(Self::new(root.open_alerts(Some(name), true)?))
     }
 
+    /// All alerts of instance `name` since it was created: those already overwritten count as missed.
+    pub(crate) fn open_whole(root: &ProcRoot, name: &str) -> Result<Self> {
+        Ok(Self {
+            // Alerts are numbered from 1.
+            last: Some(0),
+            ..Self::open_recorded(root, name)?
+        })
+    }
+
     fn new(file: File) -> Self {
         Self {
             file,
@@ -142,5 +151,16 @@ mod tests {
         assert_eq!(seqs, [7, 8, 12, 20]);
         // 9 to 11 as announced, 13 to 19 by the gap alone, 21 and 22 as announced.
         assert_eq!(woken.missed, 3 + 7 + 2);
+    }
+
+    #[test]
+    fn an_alert_that_was_overwritten_before_the_stream_was_opened_is_missed() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("a")).unwrap();
+        std::fs::write(dir.path().join("a/alerts"), line(4) + &line(5)).unwrap();
+        let root = ProcRoot::new(dir.path());
+        let missed = |stream: Result<Stream>| stream.unwrap().read().unwrap().missed;
+        assert_eq!(missed(Stream::open_recorded(&root, "a")), 0);
+        assert_eq!(missed(Stream::open_whole(&root, "a")), 3);
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! An instance with `tree=1` does not count the stop of the process that it is started for, and a stopped process
 //! neither runs nor wakes. So the first thing that counts is the wakeup by SIGCONT; after at most a few system calls, the
-//! process executes the command.
+//! process executes the command. Until then, it does not outlive its parent.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -26,11 +26,13 @@ use anyhow::{Context, Result, anyhow, bail};
 use lt_common::exec::find;
 use lt_common::out::note;
 use lt_common::wait::Lines;
+use nix::errno::Errno;
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
-use nix::unistd::{AccessFlags, Pid, access, getpgrp, tcgetpgrp};
+use nix::unistd::{AccessFlags, Pid, access, getpgrp, getppid, tcgetpgrp};
 
-/// First argument of the child, before the command.
+/// First argument of the child, before the PID of its parent and the command.
 const CHILD: &str = "__run";
 
 /// Exit status of a shell for a command that it cannot run.
@@ -42,12 +44,14 @@ pub(crate) fn is_child() -> Option<ExitCode> {
     if args.next().as_deref() != Some(OsStr::new(CHILD)) {
         return None;
     }
-    let (Some(file), Some(name)) = (args.next(), args.next()) else {
+    let (Some(parent), Some(file), Some(name)) = (args.next(), args.next(), args.next()) else {
         return Some(ExitCode::from(1));
     };
     let mut command = Command::new(file);
     command.arg0(&name).args(args);
-    if raise(Signal::SIGSTOP).is_err() {
+    // The parent may have ended before this call, which then has no effect.
+    let is_bound = set_pdeathsig(Signal::SIGKILL).is_ok() && parent == *getppid().to_string();
+    if !is_bound || raise(Signal::SIGSTOP).is_err() || set_pdeathsig(None::<Signal>).is_err() {
         return Some(ExitCode::from(1));
     }
     let error = command.exec();
@@ -81,7 +85,8 @@ impl Program {
     /// Creates the process, which waits for [`Waiting::start`].
     pub(crate) fn wait_to_start(&self) -> Result<Waiting> {
         let mut command = Command::new("/proc/self/exe");
-        command.arg(CHILD).arg(&self.file).args(&self.words);
+        command.arg(CHILD).arg(std::process::id().to_string());
+        command.arg(&self.file).args(&self.words);
         let child = command.spawn().context("cannot create a process")?;
         let mut waiting = Waiting(Some(child));
         match waitpid(waiting.pid()?, Some(WaitPidFlag::WUNTRACED)) {
@@ -116,7 +121,7 @@ impl Waiting {
     /// would count that switch.
     fn wait_for_switch_out(&self) {
         let call = format!("/proc/{}/syscall", self.id());
-        // Without the right to read it, the time until an instance exists has to suffice.
+        // Without permission to read it, the time until an instance exists must suffice.
         let is_on_cpu = || std::fs::read(&call).is_ok_and(|call| call.starts_with(b"running"));
         for _ in 0..1000 {
             if !is_on_cpu() {
@@ -182,20 +187,24 @@ impl Running {
         Ok(Lines::default().read(&self.end)?.end)
     }
 
-    /// How the command has ended.
+    /// Waits until the command has ended, and returns its exit status.
     pub(crate) fn status(self) -> Result<ExitStatus> {
         let joined = self.waiter.join();
         let status = joined.map_err(|_| anyhow!("the wait for the command failed"))?;
         status.context("cannot wait for the command")
     }
 
-    /// Forwards a signal, unless the terminal has also sent it to the command.
+    /// Forwards a signal, unless the terminal has also sent it to the command. A command that has just ended, such as by
+    /// the same signal to its process group, needs none.
     pub(crate) fn pass_on(&self, signal: i32) -> Result<()> {
         let signal = Signal::try_from(signal)?;
         let terminal = File::open("/dev/tty");
         let is_in_front = terminal.is_ok_and(|tty| tcgetpgrp(tty) == Ok(getpgrp()));
         if signal != Signal::SIGINT || !is_in_front {
-            kill(self.pid, signal)?;
+            match kill(self.pid, signal) {
+                Ok(()) | Err(Errno::ESRCH) => {}
+                Err(error) => return Err(error).context("cannot forward the signal"),
+            }
         }
         Ok(())
     }

@@ -41,7 +41,7 @@ const COMPLETE: [&str; 31] = [
 ];
 
 /// Counters that show a loss. A name with a tracker is for that tracker alone.
-const MISSING: [(&str, &str); 35] = [
+const MISSING: [(&str, &str); 36] = [
     (
         "full",
         "operations lost, since the pool was full; a larger max_events= avoids it",
@@ -124,6 +124,10 @@ const MISSING: [(&str, &str); 35] = [
     (
         "net.merged",
         "of gone: packets appended to the one before in the queue of a socket",
+    ),
+    (
+        "gro",
+        "of gone: received packets that were passed to GRO; what it delivers counts as received again",
     ),
     (
         "tree.merged",

@@ -110,7 +110,7 @@ pub(super) fn text(measured: &Measured, late: Option<&Alert>) -> Vec<String> {
 fn distribution(measured: &Measured) -> Vec<String> {
     let count = measured.histogram.count();
     if count == 0 {
-        return vec!["no operation has ended in this time".into()];
+        return vec!["no delay recorded".into()];
     }
     let stats = &measured.stats;
     let hist = Log2Hist::merge(&measured.histogram, Unit::Usecs).to_string();
@@ -219,6 +219,13 @@ mod tests {
             command: Vec::new(),
             status: None,
         }
+    }
+
+    #[test]
+    fn operations_from_before_the_start_have_no_delay() {
+        let mut ended = measured("ended 3\nbefore_start_ended 3\n", 0);
+        ended.histogram = Histogram::parse("").unwrap();
+        assert_eq!(distribution(&ended), ["no delay recorded"]);
     }
 
     #[test]

@@ -36,6 +36,7 @@ impl<'a> Watch<'a> {
         let Question {
             tracker, settings, ..
         } = question;
+        left.has_own(&name);
         let created = lt_common::instance::create(root, &name, tracker, settings, &note);
         let lacks = || question.recipe.as_ref().and_then(Recipe::lacks);
         created.map_err(|error| match lacks() {
@@ -52,7 +53,6 @@ impl<'a> Watch<'a> {
             alerts: None,
             missed: 0,
         };
-        left.update(|owned| drop(owned.instances.insert(watch.name.clone(), String::new())));
         watch.alerts = Some(Stream::open(root, &watch.name)?);
         let line = root.instance(&watch.name)?;
         watch.threshold = line.params.number("threshold").unwrap_or(0);
@@ -160,7 +160,10 @@ impl<'a> Watch<'a> {
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        if let Err(error) = self.root.remove(&self.name) {
+        // Another program may have removed it.
+        if self.root.instance(&self.name).is_ok()
+            && let Err(error) = self.root.remove(&self.name)
+        {
             let error = anyhow::Error::from(error);
             note(&format!("instance {} is left behind: {error:#}", self.name));
         }

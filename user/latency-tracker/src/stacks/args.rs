@@ -33,19 +33,19 @@ alerts that are still recorded, and those that come within the time. Other
 readers miss nothing. For a tracker or a recipe, one instance is made with
 stack=32, and removed at the end, as by `latency-tracker run`.
 
-Only operations that took longer than the threshold have a stack, so that all
-sums are of late operations. Each operation counts once, with its whole delay.
-The longest total is first.
+Only operations that took longer than the threshold, or timed out, raise an
+alert, so all sums are of late operations. Each operation counts once, with its
+whole delay. The longest total is first.
 
 With ustack=1, the functions of the program that waited follow those of the
-kernel: for offcpu, syscall and block. Names are looked up as alerts are read,
-and an operation without such a stack is counted.
+kernel: for offcpu, syscall and block. Names are looked up as alerts are read.
+The result shows how many operations have no such stack.
 
 By contrast, with by=stack the kernel counts every operation by its stack, late
 or not: the sums are exact and need no threshold. offcpu, runqueue, lock and
-reclaim have it. The first 256 stacks (max_labels=) have sums, and [other] has
-the rest. It has neither functions nor names of programs. An instance with
-by=stack is read at once, or after -d.
+reclaim have it. The first 256 stacks (max_labels=) have sums, and [other] is
+the sum of all others. No names of programs and no functions in user space are
+recorded. An instance with by=stack is read at once, or after -d.
 
 Stacks at the end of an operation are recorded by offcpu, runqueue, lock and
 reclaim, and by syscall with stacks=switch, which is set here by default. All
@@ -63,7 +63,7 @@ pub(crate) enum By {
     /// Where the late task was in the kernel, and with ustack=1 in its program.
     #[default]
     Kernel,
-    /// Where the waker was, from offcpu.
+    /// Where the waker was; recorded only by offcpu.
     Waker,
     /// Both: where the task waited, and from where it was woken.
     Both,

@@ -59,8 +59,9 @@ impl<T> Operation<T> {
         }
     }
 
-    /// Takes the operation that a later alert is about out of `open`, the operations of a thread that have not ended.
-    /// `reason` and `start` are those of the alert; without a `reason`, `start` is that of an operation in flight.
+    /// Removes and returns the operation that a later alert is about. `open` has the operations of a thread that have
+    /// not ended. `reason` and `start` come from the alert; without a `reason`, `start` is the start of an operation in
+    /// flight.
     ///
     /// If and only if the alert of an end is marked as late, it follows an alert of a timeout. The earlier alert was
     /// raised while the operation was in flight, so not before the start of the operation. If several operations fit,

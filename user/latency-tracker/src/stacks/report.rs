@@ -14,8 +14,6 @@ use super::user::User;
 
 /// Maximum number of names in a row.
 const NAMES: usize = 3;
-/// Maximum number of stacks of operations in flight.
-const IN_FLIGHT: usize = 5;
 
 pub(super) fn text(source: &Source, sums: &Sums, rows: usize) -> Vec<String> {
     let mut lines = vec![out::paint(Colour::Bold, &title(source, sums))];
@@ -25,7 +23,7 @@ pub(super) fn text(source: &Source, sums: &Sums, rows: usize) -> Vec<String> {
         lines.extend(table(&sums.groups, sums.all.total, sums.by, rows));
     }
     lines.extend(incomplete(source, sums));
-    lines.extend(in_flight(sums));
+    lines.extend(in_flight(sums, rows));
     if let Some(recipe) = &source.recipe {
         lines.push(String::new());
         lines.extend(out::wrap(&format!("Next: {}", recipe.next), 0));
@@ -332,7 +330,7 @@ fn incomplete(source: &Source, sums: &Sums) -> Vec<String> {
     lines
 }
 
-fn in_flight(sums: &Sums) -> Vec<String> {
+fn in_flight(sums: &Sums, rows: usize) -> Vec<String> {
     let groups = &sums.in_flight;
     if groups.is_empty() {
         return Vec::new();
@@ -348,6 +346,6 @@ fn in_flight(sums: &Sums) -> Vec<String> {
         out::plural(count, "operation")
     );
     let mut lines = vec![String::new(), out::paint(Colour::Bold, &title)];
-    lines.extend(table(groups, total, By::Kernel, IN_FLIGHT));
+    lines.extend(table(groups, total, By::Kernel, rows));
     lines
 }

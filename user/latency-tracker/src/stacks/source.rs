@@ -12,7 +12,9 @@ use lt_common::Outcome;
 use lt_common::instance::Refusal;
 use lt_common::out::note;
 use lt_common::wait::{Signals, Wake};
-use lt_proc::{Fields, Instance, Labels, Nanos, Pending, ProcRoot, StreamLine, TrackerInfo};
+use lt_proc::{
+    Fields, Instance, Labels, Nanos, Pending, ProcRoot, Setting, StreamLine, TrackerInfo,
+};
 
 use super::args::{By, StacksArgs};
 use super::tally::Tally;
@@ -117,15 +119,15 @@ pub(super) fn is_counted(instance: &Instance) -> bool {
     instance.params.text("by").is_some_and(|by| by == STACK)
 }
 
-/// Refuses options for which the kernel's sums have no data.
-fn check_counted(args: &StacksArgs) -> Result<()> {
-    if args.by != By::Kernel {
+/// Refuses options and settings for which the kernel's sums have no data.
+fn check_counted(by: By, settings: &[Setting]) -> Result<()> {
+    if by != By::Kernel {
         bail!(Refusal::new(
             "by=stack counts by the stack of the task, and records no waker",
             "leave out --by; or leave out by=stack, and set threshold=, for late operations only",
         ));
     }
-    let user = args.settings.iter().find(|setting| setting.key == "ustack");
+    let user = settings.iter().find(|setting| setting.key == "ustack");
     if user.is_some_and(|user| user.value != "0") {
         bail!(Refusal::new(
             "by=stack counts by the stack in the kernel, and records no functions of programs",
@@ -143,7 +145,7 @@ pub(super) fn counted(
     signals: &Signals,
 ) -> Result<Source> {
     let name = &instance.name;
-    check_counted(args)?;
+    check_counted(args.by, &args.settings)?;
     if args.new {
         bail!(Refusal::new(
             format!("--new: {name} has counted all operations since it was started (by=stack)"),
@@ -257,17 +259,19 @@ pub(super) fn measure(
         bail!("-d 0 reads what an instance has recorded; {what} is not an instance");
     }
     let depth = Cell::new(None);
-    let by = args.settings.iter().find(|setting| setting.key == "by");
-    let is_counted = by.is_some_and(|by| by.value == STACK);
-    if is_counted {
-        check_counted(args)?;
-    }
+    let is_counted = Cell::new(false);
     let plan = Plan {
         what,
         settings: &args.settings,
         command: &args.command,
         duration: args.duration,
         complete: &|question, trackers| {
+            // by= may also be in a recipe.
+            let by = question.settings.iter().find(|s| s.key == "by");
+            is_counted.set(by.is_some_and(|by| by.value == STACK));
+            if is_counted.get() {
+                check_counted(args.by, &question.settings)?;
+            }
             complete(question, trackers)?;
             let stack = question.settings.iter().find(|s| s.key == "stack");
             depth.set(stack.and_then(|stack| stack.value.parse().ok()));
@@ -276,11 +280,12 @@ pub(super) fn measure(
     };
     let mut names = Names::default();
     let measured = run::measure(root, &plan, signals, &mut |mut alert| {
-        if !is_counted {
+        if !is_counted.get() {
             names.find(&mut alert);
             tally.see(&alert);
         }
     })?;
+    let is_counted = is_counted.get();
     let counted = losses(&measured.tracker, &measured.stats);
     let count = |key| measured.stats.count(key);
     let is_known = is_counted || measured.status.is_some();

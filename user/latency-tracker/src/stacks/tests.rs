@@ -194,7 +194,8 @@ fn functions_of_a_program_follow_those_of_the_kernel() {
         "\n    entry_SYSCALL_64_after_hwframe+0x76/0x7e\n  in user space:\n    inner [/bin/x]\n    main [/bin/x]\n",
         "\n    inner+0x3 [/bin/x]\n    operator new; x+0x3 [/bin/x]\n    other+0x3 [/bin/x]\n    [cut off]\n",
         "\n  in user space:\n    [no user stack]\n",
-        "1 hidden from readers without CAP_PERFMON, 1 of kernel threads, 1 whose alert another task raised\n",
+        "1 hidden from readers with neither CAP_PERFMON nor CAP_SYS_ADMIN, 1 of kernel threads, \
+         1 whose alert another task raised\n",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
@@ -299,6 +300,21 @@ fn an_operation_in_flight_is_no_late_one_unless_it_has_raised_an_alert() {
     assert_eq!(sums.in_flight.len(), 1, "the third is not late");
     let text = plain(&report::text(&Source::default(), &sums, 0));
     assert!(text.contains("not in the sums: 1 operation\n"), "{text}");
+}
+
+#[test]
+fn rows_limits_the_stacks_in_flight_and_0_shows_all() {
+    let one = |n: u64| {
+        let task = format!("task={n:#x} pid={n} tid={n} comm=\"p{n}\"");
+        format!("age=90000000 start=110000000 {task} stack=\"f{n}+0x1/0x2\"\n")
+    };
+    let pending: String = (1..=25).map(one).collect();
+    let sums = sums_by(By::Kernel, &[], Some(16), &pending);
+    for (rows, shown) in [(0, 25), (3, 3)] {
+        let text = plain(&report::text(&Source::default(), &sums, rows));
+        assert_eq!(text.matches("+0x1/0x2\n").count(), shown, "{text}");
+        assert_eq!(text.contains("--rows 0"), shown < 25, "{text}");
+    }
 }
 
 #[test]

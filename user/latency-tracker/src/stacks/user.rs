@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The stack of a late operation in user space, in a form that can be summed: without addresses, which differ from
-//! process to process.
+//! The stack of a late operation in user space, in a form that can be summed: without the addresses of functions in
+//! known files, which differ from process to process.
 
 use lt_proc::{Alert, UserEnd, UserFrame, UserStack};
 
@@ -23,7 +23,9 @@ impl User {
     /// The stack in user space of an alert; `None` if its instance does not record such stacks.
     pub(super) fn of(alert: &Alert) -> Option<Self> {
         Some(match alert.user_stack()? {
-            UserStack::Hidden => Self::Missing("hidden from readers without CAP_PERFMON"),
+            UserStack::Hidden => {
+                Self::Missing("hidden from readers with neither CAP_PERFMON nor CAP_SYS_ADMIN")
+            }
             UserStack::Elsewhere => Self::Missing("whose alert another task raised"),
             UserStack::Kernel => Self::Missing("of kernel threads"),
             UserStack::None => Self::Missing("of tasks without one"),
@@ -49,7 +51,7 @@ impl User {
         }
     }
 
-    /// Equal for all operations that are summed.
+    /// The stack without offsets: equal for all operations that are summed together.
     pub(super) fn key(&self) -> Self {
         let mut key = self.clone();
         if let Self::Stack { functions, .. } = &mut key {

@@ -17,6 +17,7 @@ use lt_proc::evidence::Evidence;
 
 use super::beside::Beside;
 use super::files;
+use super::identity;
 use super::kinds::{Kind, Named, kind};
 use super::several::{self, NEW, SECOND, nanoseconds};
 use super::steps::{Need, Sink, Steps};
@@ -186,7 +187,7 @@ pub(crate) fn scan(
             while let Some((from, cpu, until)) = dark.next_if(is_before) {
                 steps.lost(from, cpu, until);
             }
-            steps.see(event);
+            steps.see(time, event);
         }
         Got::Lost { time, cpu, until } => steps.lost(time, cpu, until),
     });
@@ -237,6 +238,7 @@ impl Source {
         gaps.sort_by_key(|gap| (gap.from, gap.cpu, gap.until));
         gaps.dedup();
         let kinds: Vec<_> = reader.classes().map(kind).collect();
+        let epoch = identity::epoch_of_monotonic(&reader);
         Ok(Self {
             keep,
             kernels,
@@ -259,6 +261,7 @@ impl Source {
                 gaps,
                 fault: None,
                 took: Duration::ZERO,
+                epoch,
             },
             kinds,
         })
@@ -317,6 +320,10 @@ impl Source {
         let mut disks: BTreeMap<Disk, String> = BTreeMap::new();
         let keep = self.keep;
         let files = files::decoders(&self.reader);
+        if !files.is_empty() {
+            let (begin, end) = files::shown(&self.reader, &self.kernels);
+            builder.has_files(begin, end);
+        }
         let kinds = std::mem::take(&mut self.kinds);
         let (releases, frequencies) = (self.releases.clone(), self.frequencies.clone());
         let done = self.each(interrupted, |told, got| {
@@ -328,12 +335,12 @@ impl Source {
                 }
             };
             told.events += 1;
-            if let Some(beside) = &mut beside {
-                beside.see(event);
-            }
             let of = event.trace();
             let frequency = frequencies.get(of).copied().unwrap_or(SECOND);
             let time = nanoseconds(event.cycles(), frequency);
+            if let Some(beside) = &mut beside {
+                beside.see(time, event);
+            }
             let cpu = event.cpu().unwrap_or(0);
             let file = files.get(event.class_index()).and_then(Option::as_ref);
             let file = file.and_then(|decoder| decoder.event(event));
@@ -646,7 +653,7 @@ pub(super) mod tests {
             fs::write(self.0, self.1).unwrap();
         }
 
-        fn see(&mut self, _: &lt_ctf::Event<'_>) {}
+        fn see(&mut self, _: u64, _: &lt_ctf::Event<'_>) {}
     }
 
     #[test]

@@ -57,15 +57,28 @@ pub(super) enum Arguments {
     Anything,
 }
 
+fn is_fork(class: &Class) -> bool {
+    let name = kinds::split(&class.name).map(|(_, name)| name);
+    name == Some("sched_process_fork")
+}
+
 /// Whether a trace shows which files system calls work on. A call that is not recorded may change the file behind a
 /// descriptor, and a thread whose creation is not recorded may share descriptors.
 pub(super) fn are_shown(reader: &Reader) -> bool {
-    let is_fork = |class: &Class| {
-        let name = kinds::split(&class.name).map(|(_, name)| name);
-        name == Some("sched_process_fork")
-    };
     let kernels = several::kernels(reader);
     several::in_all(reader, &kernels, &is_fork) && several::has_all_calls(reader, &kernels)
+}
+
+/// The time in which all processors show which files system calls work on. In a snapshot, a processor's stream of
+/// system calls may start later than its stream of forks, if they are in different channels.
+pub(super) fn shown(reader: &Reader, kernels: &[bool]) -> (u64, u64) {
+    let is_call = |class: &Class| kinds::kind(class).is_some_and(|kind| kind.is_call());
+    let dark = several::dark(reader, kernels, &[&is_call, &is_fork]);
+    let starts = dark.iter().filter(|(from, ..)| *from == 0);
+    let ends = dark.iter().filter(|(.., until)| *until == u64::MAX);
+    let begin = starts.map(|(.., until)| *until).max();
+    let end = ends.map(|(from, ..)| *from).min();
+    (begin.unwrap_or(0), end.unwrap_or(u64::MAX))
 }
 
 /// The decoders of all classes of a trace; empty if the trace does not show which files system calls work on.
@@ -225,7 +238,7 @@ fn arguments(class: &Class, call: &str) -> Option<Arguments> {
             let fields = field("fd").zip(field("flags"));
             fields.map_or(Arguments::Nothing, |(fd, flags)| Arguments::Map(fd, flags))
         }
-        // The descriptor of another process.
+        // `targetfd` is a descriptor of another process.
         "pidfd_getfd" => Arguments::Nothing,
         // LTTng does not know the names of calls that are newer than itself.
         "unknown" => Arguments::Unknown(field("id")),
@@ -324,7 +337,8 @@ fn fcntl(fd: i32, command: Option<u64>) -> Access<'static> {
 fn ioctl(fd: i32, command: Option<u64>) -> Access<'static> {
     const FIONCLEX: u64 = 0x5450;
     const FIOCLEX: u64 = 0x5451;
-    /// The type and the number of a command; the rest has the size of its argument, which differs in 32-bit programs.
+    /// The type and the number of a command. The upper bits have the size of its argument, which differs in 32-bit
+    /// programs.
     const COMMAND: u64 = 0xffff;
     /// Sets a descriptor of another process.
     const SECCOMP_IOCTL_NOTIF_ADDFD: u64 = 0x2103;
@@ -341,7 +355,8 @@ fn ioctl(fd: i32, command: Option<u64>) -> Access<'static> {
     }
 }
 
-/// A call without a name, by its number. New calls have the same numbers on all architectures.
+/// A call without a name, by its number. On most architectures, a new call has the same number; on the others, it has a
+/// larger one, which may be any call.
 fn unknown(number: Option<u64>) -> Access<'static> {
     match number {
         // io_uring_setup, io_uring_enter and io_uring_register
@@ -354,9 +369,42 @@ fn unknown(number: Option<u64>) -> Access<'static> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use crate::trace::feed::tests::traces;
 
     use super::*;
+
+    /// Two channels, each with one packet of each CPU.
+    #[test]
+    fn files_are_shown_where_every_stream_has_begun_and_none_has_ended() {
+        const METADATA: &str = "/* CTF 1.8 */\n\
+            typealias integer { size = 64; } := u64;\n\
+            typealias integer { size = 32; } := u32;\n\
+            trace { byte_order = le; packet.header := struct { u32 stream_id; }; };\n\
+            env { tracer_name = \"lttng-modules\"; };\n\
+            clock { name = c; };\n\
+            stream { id = 0; packet.context := struct { u64 timestamp_begin; u64 timestamp_end; u32 cpu_id; }; };\n\
+            stream { id = 1; packet.context := struct { u64 timestamp_begin; u64 timestamp_end; u32 cpu_id; }; };\n\
+            event { name = sched_process_fork; id = 0; stream_id = 0; };\n\
+            event { name = syscall_entry_read; id = 0; stream_id = 1; };\n";
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("metadata"), METADATA).unwrap();
+        for (channel, cpu, begin, end) in [
+            (0u32, 0u32, 10u64, 100u64),
+            (0, 1, 20, 90),
+            (1, 0, 30, 100),
+            (1, 1, 50, 95),
+        ] {
+            let mut packet = channel.to_le_bytes().to_vec();
+            packet.extend(begin.to_le_bytes());
+            packet.extend(end.to_le_bytes());
+            packet.extend(cpu.to_le_bytes());
+            fs::write(dir.path().join(format!("{channel}_{cpu}")), packet).unwrap();
+        }
+        let reader = Reader::open(dir.path()).unwrap();
+        assert_eq!(shown(&reader, &several::kernels(&reader)), (50, 90));
+    }
 
     #[test]
     fn a_path_is_relative_to_the_descriptor_of_a_directory_only() {

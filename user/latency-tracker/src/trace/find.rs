@@ -7,7 +7,7 @@ use lt_model::{Model, State, ThreadId, Use};
 
 use super::beside::Beside;
 use super::identity;
-use super::several::{self, SECOND, nanoseconds};
+use super::several::SECOND;
 use super::when::Mark;
 
 const DAY: i128 = 86_400 * SECOND as i128;
@@ -18,7 +18,6 @@ pub(crate) struct Finder {
     names: Vec<String>,
     /// The place in `names`, by the number of the event class.
     classes: Vec<Option<usize>>,
-    frequencies: Vec<u64>,
     found: Vec<Vec<(u64, u32)>>,
     /// Difference between the time since 1970 and the trace's clock, ns; `None` if the trace does not record it.
     epoch: Option<i128>,
@@ -73,7 +72,7 @@ fn running(model: &Model, cpu: u32, time: u64) -> Option<ThreadId> {
     }
 }
 
-/// Whether that thread had the processor just before an event, perhaps interrupted.
+/// Whether a thread had the CPU just before an event, perhaps interrupted.
 fn has(model: &Model, id: ThreadId, cpu: u32, time: u64) -> bool {
     let before = time.saturating_sub(1);
     let thread = model.thread(id);
@@ -88,17 +87,14 @@ impl Beside for Finder {
     fn begin(&mut self, reader: &Reader) {
         let place = |name: &str| self.names.iter().position(|of| of == name);
         self.classes = reader.classes().map(|class| place(&class.name)).collect();
-        self.frequencies = several::frequencies(reader);
         self.epoch = identity::epoch(reader);
     }
 
-    fn see(&mut self, event: &lt_ctf::Event<'_>) {
+    fn see(&mut self, time: u64, event: &lt_ctf::Event<'_>) {
         let place = self.classes.get(event.class_index()).copied().flatten();
         let (Some(place), Some(cpu)) = (place, event.cpu()) else {
             return;
         };
-        let frequency = self.frequencies.get(event.trace()).copied();
-        let time = nanoseconds(event.cycles(), frequency.unwrap_or(SECOND));
         if let Some(found) = self.found.get_mut(place) {
             found.push((time, cpu));
         }

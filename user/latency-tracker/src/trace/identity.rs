@@ -14,8 +14,9 @@ use super::several::{self, SECOND, environment, nanoseconds};
 /// A trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Distinguishes the traces of a host: a part of the UUID, the start, and a hash of the range of each stream. It differs
-    /// between snapshots in which one CPU has other packets, and changes when a trace grows.
+    /// Distinguishes the traces of a host: a part of the UUID (without one, a hash of the path), the start, and a hash
+    /// of the UUID and the range of each stream. It differs between snapshots in which one CPU has other packets, and
+    /// changes when a trace grows.
     pub(crate) id: String,
     /// Name of the host.
     pub(crate) host: Option<String>,
@@ -39,6 +40,16 @@ pub(super) fn epoch(reader: &Reader) -> Option<i128> {
     let cycles = i128::from(clock.offset_cycles) * i128::from(SECOND);
     let seconds = i128::from(clock.offset_seconds) * i128::from(SECOND);
     Some(seconds + cycles / i128::from(clock.frequency.max(1)))
+}
+
+/// Difference between the time since 1970 and CLOCK_MONOTONIC, ns. `None` if it is not recorded, or if the kernel's
+/// trace has another clock.
+pub(super) fn epoch_of_monotonic(reader: &Reader) -> Option<i128> {
+    let kernels = several::kernels(reader);
+    let mut traces = reader.traces().iter().zip(kernels).filter(|(_, is)| *is);
+    let (trace, _) = traces.next()?;
+    let clock = trace.schema.clocks().first()?;
+    epoch(reader).filter(|_| clock.name == "monotonic")
 }
 
 impl Identity {

@@ -83,11 +83,12 @@ fn of_bits(bits: u64) -> Purpose {
 
 /// The purpose from the kernel's letters: a preceding flush, the operation, and its flags.
 fn of_letters(text: &[u8]) -> Purpose {
-    let rest = text.strip_prefix(b"F").unwrap_or(text);
-    match rest.first() {
-        Some(b'D') => Purpose::Discard,
-        Some(b'F') => Purpose::Flush,
-        Some(b'N') => Purpose::Other,
+    let rest = text.strip_prefix(b"F").filter(|rest| !rest.is_empty());
+    match rest.unwrap_or(text) {
+        [b'D', ..] => Purpose::Discard,
+        [b'F', ..] => Purpose::Flush,
+        // WZ writes zeroes; Z and another letter is an operation on a zone.
+        [b'N' | b'Z', ..] | [b'W', b'Z', ..] => Purpose::Other,
         _ => Purpose::Plain,
     }
 }
@@ -217,10 +218,10 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
     })
 }
 
-/// Splits `sched:sched_switch`, as perf writes it, or `sched_switch`, as LTTng does. Returns `None` for an event of a
-/// program, `provider:event`.
+/// Splits `sched:sched_switch`, as perf writes it, or `sched_switch`, as LTTng does. Returns `None` for an event of
+/// another system, or of a program (`provider:event`).
 pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
-    const SYSTEMS: [&str; 12] = [
+    const SYSTEMS: [&str; 14] = [
         "lock",
         "sched",
         "irq",
@@ -233,6 +234,8 @@ pub(super) fn split(name: &str) -> Option<(Option<&str>, &str)> {
         "writeback",
         "vmscan",
         "compaction",
+        "net",
+        "skb",
     ];
     match name.split_once(':') {
         Some((system, name)) => SYSTEMS.contains(&system).then_some((Some(system), name)),
@@ -299,8 +302,8 @@ impl Kind {
         })
     }
 
-    /// Whether this is the interrupt that a processor sends to itself. A trace that records this one records all
-    /// interrupts that come from no device.
+    /// Whether this is `irq_work`, the interrupt that a processor sends to itself. A trace that records it is assumed
+    /// to record all interrupts that come from no device.
     pub(super) fn is_sent_to_itself(&self) -> bool {
         matches!(self, Self::Ipi(name) if name == "irq_work")
     }
@@ -613,7 +616,10 @@ mod tests {
             (b"RA", 1 << 2 | 1 << 3, Purpose::Plain),
             (b"DE", 1 << 1 | 1 << 7, Purpose::Discard),
             (b"FF", 1 << 8 | 1 << 10, Purpose::Flush),
+            (b"F", 1 << 8, Purpose::Flush),
             (b"N", 0, Purpose::Other),
+            (b"WZ", 0, Purpose::Other),
+            (b"ZR", 0, Purpose::Other),
         ] {
             let told = (of_letters(letters), of_bits(bits));
             assert_eq!(told, (kind, kind), "{letters:?}");

@@ -12,6 +12,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
@@ -171,7 +172,7 @@ pub(super) fn in_all(reader: &Reader, kernels: &[bool], has: &dyn Fn(&Class) -> 
     of_kernel.all(|(trace, _)| trace.schema.classes().any(has))
 }
 
-/// Events that are missing from some kernel trace.
+/// Groups of events that at least one kernel trace lacks.
 pub(super) fn missing(reader: &Reader, kernels: &[bool]) -> impl Iterator<Item = Events> {
     let has = |trace: &Trace, events| {
         let mut kinds = trace.schema.classes().filter_map(kinds::kind);
@@ -271,14 +272,35 @@ pub(super) fn environment<'a>(trace: &'a Trace, names: &[&str]) -> Option<&'a st
     names.iter().find_map(|name| trace.schema.environment(name))
 }
 
+fn release(trace: &Trace) -> Option<Release> {
+    environment(trace, &["kernel_release", "release"]).and_then(Release::parse)
+}
+
 pub(super) fn releases(reader: &Reader) -> Vec<Release> {
-    let release =
-        |t: &Trace| environment(t, &["kernel_release", "release"]).and_then(Release::parse);
     reader
         .traces()
         .iter()
         .map(|t| release(t).unwrap_or(NEW))
         .collect()
+}
+
+/// Whether kernels of arm64 recorded all kernel traces. Since Linux 5.10, each of their interrupts has a handler, even
+/// one that comes from no device. perf names the machine in a trace. LTTng does not, so its trace counts only in the
+/// boot that recorded it.
+pub(super) fn has_no_vectors(reader: &Reader, kernels: &[bool]) -> bool {
+    let this = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let is_of_this_boot = |trace: &Trace| {
+        let clock = trace.schema.clocks().first();
+        let boot = clock.and_then(|clock| clock.uid.as_deref());
+        boot.is_some_and(|boot| boot.trim_matches('"') == this.trim_end())
+    };
+    let is_arm64 = |trace: &Trace| match environment(trace, &["machine"]) {
+        Some(machine) => machine == "aarch64",
+        None => cfg!(target_arch = "aarch64") && is_of_this_boot(trace),
+    };
+    let has_none = |trace: &Trace| is_arm64(trace) && release(trace) >= Some(Release(5, 10));
+    let mut of_kernel = reader.traces().iter().zip(kernels).filter(|(_, is)| **is);
+    of_kernel.clone().next().is_some() && of_kernel.all(|(trace, _)| has_none(trace))
 }
 
 pub(super) fn frequencies(reader: &Reader) -> Vec<u64> {
@@ -296,7 +318,6 @@ pub(super) fn nanoseconds(cycles: u64, frequency: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::sync::atomic::AtomicBool;
 
     use lt_model::Class::Working;
@@ -305,6 +326,41 @@ mod tests {
     use crate::trace::feed::{read, tests::traces};
 
     use super::*;
+
+    #[test]
+    fn a_trace_is_of_arm64_only_if_that_is_known() {
+        let is = |env: &str| {
+            let metadata = format!(
+                "/* CTF 1.8 */\n\
+                 typealias integer {{ size = 64; }} := u64;\n\
+                 typealias integer {{ size = 32; }} := u32;\n\
+                 trace {{ byte_order = le; packet.header := struct {{ u32 stream_id; }}; }};\n\
+                 env {{ {env} }};\n\
+                 clock {{ name = c; }};\n\
+                 stream {{ id = 0; packet.context := struct {{ u64 timestamp_begin; u64 timestamp_end; }}; }};\n\
+                 event {{ name = sched_switch; id = 0; stream_id = 0; }};\n"
+            );
+            let dir = tempfile::tempdir().unwrap();
+            fs::write(dir.path().join("metadata"), metadata).unwrap();
+            let mut packet = 0u32.to_le_bytes().to_vec();
+            packet.extend(1u64.to_le_bytes());
+            packet.extend(2u64.to_le_bytes());
+            fs::write(dir.path().join("0"), packet).unwrap();
+            let reader = Reader::open(dir.path()).unwrap();
+            has_no_vectors(&reader, &kernels(&reader))
+        };
+        assert!(is(r#"machine = "aarch64"; release = "6.1.0-18-arm64";"#));
+        for other in [
+            // There, some interrupts have no handler.
+            r#"machine = "aarch64"; release = "5.4.0";"#,
+            r#"machine = "x86_64"; release = "6.1.0";"#,
+            r#"machine = "s390x"; release = "6.1.0";"#,
+            r#"machine = "aarch64";"#,
+            r#"tracer_name = "lttng-modules"; kernel_release = "6.1.0-18-arm64";"#,
+        ] {
+            assert!(!is(other), "{other}");
+        }
+    }
 
     /// Size of each packet of the trace `compact`, in bytes.
     const PACKET: usize = 16384;

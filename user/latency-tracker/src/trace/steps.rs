@@ -4,13 +4,15 @@
 
 use anyhow::Result;
 use lt_ctf::{Class, FieldIndex, Reader, Scope};
-use lt_model::tables::{Block, BlockStage, Operation, Reclaim, Seen, Step, Work, WorkStage};
+use lt_model::tables::{
+    Block, BlockStage, Operation, Packet, PacketStage, Reclaim, Seen, Step, Work, WorkStage,
+};
 use lt_model::{Disk, Release, What};
 
 use super::beside::Beside;
 use super::files::{self, returns};
 use super::kinds::{self, Kind, Named};
-use super::several::{self, NEW, SECOND, nanoseconds};
+use super::several::{self, NEW};
 
 /// How to decode events of one class.
 struct Decoder {
@@ -43,6 +45,13 @@ enum Form {
     Acquired(FieldIndex),
     Reclaims(Reclaim),
     Reclaimed(Reclaim),
+    Packet {
+        stage: PacketStage,
+        skb: FieldIndex,
+        device: Option<FieldIndex>,
+        len: Option<FieldIndex>,
+        result: Option<FieldIndex>,
+    },
     Disk(Named),
 }
 
@@ -63,8 +72,12 @@ pub(crate) enum Need {
     Files,
     /// Calls of `futex`, or of its relatives that wait.
     Futex,
+    /// Calls of this function with the address of a packet, by perf's event of an fprobe.
+    Frees(&'static str),
     /// The current thread, as a field of the events themselves.
     Thread,
+    /// Kernels of an architecture on which all interrupts have handlers, so that there are no `x86_irq_vectors_*`.
+    NoVectors,
 }
 
 /// The name of an event, without perf's name of its system.
@@ -73,7 +86,7 @@ fn name_of(class: &Class) -> &str {
 }
 
 impl Need {
-    /// This need, in every kernel trace that is read.
+    /// Requires an event in every kernel trace that is read. Other needs stay as they are.
     pub(crate) fn always(self) -> Self {
         match self {
             Self::Event(names) => Self::Always(names),
@@ -81,13 +94,14 @@ impl Need {
         }
     }
 
-    /// Whether the events of a class meet this need. No class meets [`Need::Files`] alone.
+    /// Whether the events of a class meet this need. No class meets [`Need::Files`] or [`Need::NoVectors`] alone.
     pub(crate) fn has(self, class: &Class) -> bool {
         match self {
-            Self::Files => false,
+            Self::Files | Self::NoVectors => false,
             Self::Event(names) | Self::Always(names) => names.contains(&name_of(class)),
             Self::Calls | Self::AllCalls => kinds::kind(class).is_some_and(|kind| kind.is_call()),
             Self::Returns => returns(class).is_some(),
+            Self::Frees(function) => frees(class).is_some_and(|(name, _)| name == function),
             Self::Thread => current(class).is_some(),
             Self::Futex => match kinds::kind(class) {
                 Some(Kind::Futex(..)) => true,
@@ -98,8 +112,49 @@ impl Need {
     }
 }
 
+/// The function that an fprobe follows, and the field with the address of a packet. `perf probe` creates kprobes, in
+/// another group: these miss the calls in an interrupt of a kprobe's handler.
+fn frees(class: &Class) -> Option<(&str, FieldIndex)> {
+    let function = class.name.strip_prefix("fprobes:")?;
+    Some((function, class.field("skbaddr")?))
+}
+
+/// The step of a packet that an event reports, and the field with the address of the packet.
+fn packet(class: &Class) -> Option<(PacketStage, FieldIndex)> {
+    if let Some((function, skb)) = frees(class) {
+        let stage = match function {
+            "__kfree_skb" | "skb_attempt_defer_free" => PacketStage::Freed,
+            "kfree_skb_partial" => PacketStage::Merged,
+            _ => return None,
+        };
+        return Some((stage, skb));
+    }
+    let stage = match name_of(class) {
+        "net_if_rx" | "netif_rx" => PacketStage::Backlog,
+        "net_if_receive_skb" | "netif_receive_skb" => PacketStage::Received,
+        "net_napi_gro_receive_entry" | "napi_gro_receive_entry" => PacketStage::Gro,
+        "skb_copy_datagram_iovec" => PacketStage::Copied,
+        "skb_consume" | "consume_skb" => PacketStage::Consumed,
+        "skb_kfree" | "kfree_skb" => PacketStage::Dropped,
+        "net_dev_queue" => PacketStage::Queued,
+        "net_dev_start_xmit" => PacketStage::Started,
+        "net_dev_xmit" => PacketStage::Sent,
+        _ => return None,
+    };
+    Some((stage, class.field("skbaddr")?))
+}
+
 fn form(class: &Class) -> Option<Form> {
     let field = |name| class.field(name);
+    if let Some((stage, skb)) = packet(class) {
+        return Some(Form::Packet {
+            stage,
+            skb,
+            device: field("name"),
+            len: field("len"),
+            result: field("rc"),
+        });
+    }
     if let Some(call) = returns(class) {
         return Some(Form::Return(call, field("ret")));
     }
@@ -198,18 +253,20 @@ fn of_bits(bits: u64) -> Operation {
 /// The operation from the kernel's letters. F before another letter is a preceding flush.
 fn of_letters(text: &[u8]) -> Operation {
     let rest = text.strip_prefix(b"F").filter(|rest| !rest.is_empty());
-    match rest.unwrap_or(text).first() {
-        Some(b'R') => Operation::Read,
-        Some(b'W') => Operation::Write,
-        Some(b'F') => Operation::Flush,
-        Some(b'D') => Operation::Discard,
+    match rest.unwrap_or(text) {
+        // Writes zeroes.
+        [b'W', b'Z', ..] => Operation::Other,
+        [b'R', ..] => Operation::Read,
+        [b'W', ..] => Operation::Write,
+        [b'F', ..] => Operation::Flush,
+        [b'D', ..] => Operation::Discard,
         _ => Operation::Other,
     }
 }
 
 /// A consumer of events for tables.
 pub(crate) trait Sink {
-    /// Called once, before the first event. `has` is true for events that the trace has.
+    /// Called once, before the first event. `has` returns whether the trace meets a need.
     ///
     /// # Errors
     /// If needed events are missing.
@@ -224,8 +281,8 @@ pub(crate) trait Sink {
     }
     /// Called with each event.
     fn see(&mut self, seen: &Seen<'_>);
-    /// Called at the start of an unrecorded time of a CPU: events were lost, or the time is before the first event
-    /// (from 0 on), or after the last one (until `u64::MAX`).
+    /// Called at the start of an unrecorded time of a CPU: events were lost, or the time is between two traces, before
+    /// the stream of the CPU starts (from 0 on), or after it ends (until `u64::MAX`).
     fn lost(&mut self, time: u64, cpu: u32, until: u64);
     /// Called with the name of a disk.
     fn disk(&mut self, disk: Disk, name: &str);
@@ -237,7 +294,6 @@ pub(crate) struct Steps<'a> {
     decoders: Vec<Option<Decoder>>,
     files: Vec<Option<files::Decoder>>,
     releases: Vec<Release>,
-    frequencies: Vec<u64>,
 }
 
 impl<'a> Steps<'a> {
@@ -247,7 +303,6 @@ impl<'a> Steps<'a> {
             decoders: Vec::new(),
             files: Vec::new(),
             releases: Vec::new(),
-            frequencies: Vec::new(),
         }
     }
 
@@ -258,6 +313,7 @@ impl<'a> Steps<'a> {
             Need::AllCalls => several::has_all_calls(reader, &kernels),
             Need::Always(_) => several::in_all(reader, &kernels, &|class| need.has(class)),
             Need::Files => files::are_shown(reader),
+            Need::NoVectors => several::has_no_vectors(reader, &kernels),
             need => reader.classes().any(|class| need.has(class)),
         };
         self.sink.begin(&has)
@@ -267,6 +323,10 @@ impl<'a> Steps<'a> {
 impl Decoder {
     fn step<'a>(&'a self, event: &lt_ctf::Event<'a>, release: Release) -> Option<Step<'a>> {
         let unsigned = |field| event.unsigned(field);
+        let signed = |field| match event.signed(field) {
+            Some(number) => Some(number),
+            None => event.unsigned(field).map(u64::cast_signed),
+        };
         Some(match &self.form {
             Form::Known(kind) => Step::Known(kind.what(event, release)?),
             Form::New(kind) => match kind.what(event, release)? {
@@ -275,10 +335,7 @@ impl Decoder {
             },
             Form::Return(call, result) => Step::Return {
                 call: call.as_ref().map(String::as_bytes),
-                result: result.and_then(|result| match event.signed(result) {
-                    Some(result) => Some(result),
-                    None => event.unsigned(result).map(u64::cast_signed),
-                }),
+                result: result.and_then(signed),
             },
             Form::Block {
                 stage,
@@ -292,10 +349,7 @@ impl Decoder {
                     Some(bits) => Some(of_bits(bits)),
                     None => event.bytes(field).map(of_letters),
                 });
-                let error = error.and_then(|error| match event.signed(error) {
-                    Some(error) => Some(error),
-                    None => event.unsigned(error).map(u64::cast_signed),
-                });
+                let error = error.and_then(signed);
                 Step::Block(Block {
                     stage: *stage,
                     disk: Disk(u32::try_from(unsigned(*disk)?).ok()?),
@@ -326,6 +380,21 @@ impl Decoder {
             },
             Form::Reclaims(kind) => Step::Reclaims(*kind),
             Form::Reclaimed(kind) => Step::Reclaimed(*kind),
+            Form::Packet {
+                stage,
+                skb,
+                device,
+                len,
+                result,
+            } => Step::Packet(Packet {
+                stage: *stage,
+                skb: unsigned(*skb)?,
+                device: device
+                    .and_then(|field| event.bytes(field))
+                    .unwrap_or_default(),
+                len: len.and_then(unsigned).unwrap_or(0),
+                result: result.and_then(signed).unwrap_or(0),
+            }),
             Form::Disk(..) => return None,
         })
     }
@@ -346,10 +415,9 @@ impl Beside for Steps<'_> {
             self.files = files::decoders(reader);
         }
         self.releases = several::releases(reader);
-        self.frequencies = several::frequencies(reader);
     }
 
-    fn see(&mut self, event: &lt_ctf::Event<'_>) {
+    fn see(&mut self, time: u64, event: &lt_ctf::Event<'_>) {
         let class = event.class_index();
         let decoder = self.decoders.get(class).and_then(Option::as_ref);
         if let Some(Form::Disk(named)) = decoder.map(|decoder| &decoder.form) {
@@ -358,9 +426,7 @@ impl Beside for Steps<'_> {
             }
             return;
         }
-        let of = event.trace();
-        let release = self.releases.get(of).copied().unwrap_or(NEW);
-        let frequency = self.frequencies.get(of).copied().unwrap_or(SECOND);
+        let release = self.releases.get(event.trace()).copied().unwrap_or(NEW);
         let file = self.files.get(class).and_then(Option::as_ref);
         let file = file.and_then(|decoder| decoder.event(event));
         let step = decoder.and_then(|decoder| decoder.step(event, release));
@@ -370,7 +436,7 @@ impl Beside for Steps<'_> {
         let number = |field| i32::try_from(event.signed(field)?).ok();
         let process = decoder.and_then(|decoder| decoder.process);
         self.sink.see(&Seen {
-            time: nanoseconds(event.cycles(), frequency),
+            time,
             cpu: event.cpu().unwrap_or(0),
             tid: decoder.and_then(|decoder| decoder.tid).and_then(number),
             process: process.and_then(|(tid, process)| number(tid).zip(number(process))),
@@ -398,6 +464,7 @@ mod tests {
             (b"DS", 1 << 1 | 1 << 5, Operation::Discard),
             (b"FF", 1 << 8 | 1 << 10, Operation::Flush),
             (b"N", 0, Operation::Other),
+            (b"WZ", 0, Operation::Other),
         ] {
             assert_eq!((of_letters(letters), of_bits(bits)), (operation, operation));
         }

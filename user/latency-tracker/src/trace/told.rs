@@ -35,6 +35,8 @@ pub(crate) struct Told {
     /// The error about the first part that could not be read.
     pub(crate) fault: Option<lt_ctf::Error>,
     pub(super) took: Duration,
+    /// Difference between the time since 1970 and CLOCK_MONOTONIC, ns, if the trace records it.
+    pub(super) epoch: Option<i128>,
 }
 
 impl Told {
@@ -49,6 +51,18 @@ impl Told {
                 trace.display()
             ),
         }
+    }
+
+    /// The time since 1970 of a time in CLOCK_MONOTONIC, ns, as in alerts. `None` if the trace does not record it.
+    pub(crate) fn since_1970(&self, time: u64) -> Option<Duration> {
+        let since = self.epoch? + i128::from(time);
+        Some(Duration::from_nanos(u64::try_from(since).ok()?))
+    }
+
+    /// The time of day of a time in CLOCK_MONOTONIC, ns, in UTC; as [`Self::since_1970`].
+    pub(crate) fn time_of_day(&self, time: u64) -> Option<String> {
+        let since = self.since_1970(time)?;
+        Some(lt_common::clock::of_day(since.as_secs()))
     }
 
     /// Whether the trace has no event.
@@ -158,6 +172,7 @@ impl Told {
             gaps: Vec::new(),
             fault: None,
             took: Duration::ZERO,
+            epoch: None,
         }
     }
 
@@ -190,5 +205,16 @@ mod tests {
         // No waker is named.
         told.wakeups = false;
         assert_eq!(told.caveats(), [""; 0]);
+    }
+
+    #[test]
+    fn an_alert_has_a_time_of_day_if_the_trace_records_it() {
+        let mut told = Told::made(Model::default(), 0);
+        assert_eq!(told.time_of_day(5), None);
+        told.epoch = Some(86_400_000_000_000);
+        let clock = told.time_of_day(3_723_999_999_999);
+        assert_eq!(clock.as_deref(), Some("01:02:03"));
+        told.epoch = Some(-6);
+        assert_eq!(told.time_of_day(5), None);
     }
 }

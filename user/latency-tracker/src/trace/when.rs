@@ -20,7 +20,7 @@ impl When {
         }
     }
 
-    /// Parses a time.
+    /// Parses a number of nanoseconds, or `+` and a duration since the start of the trace.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let time = text.strip_prefix('+').unwrap_or(text);
         let nanos = lt_proc::parse_duration(time);

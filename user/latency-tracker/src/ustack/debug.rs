@@ -24,13 +24,13 @@ use nix::libc;
 /// Where distributions install debug files by build ID.
 const DIRECTORY: &str = "/usr/lib/debug/.build-id";
 
-/// Number of bytes of a build ID. Linkers write 16 or 20, but the owner of a program may write any note.
+/// Number of bytes of a build ID. Linkers compute 8, 16 or 20, but the owner of a program may write any note.
 const LENGTHS: RangeInclusive<usize> = 8..=64;
 
 /// The name of a function, and the distance of an address from its start.
 pub(super) type Symbol = (String, u64);
 
-/// The function that was found, if any. `Err` with a sentence.
+/// Returns the function that was found, if any. The error is a sentence.
 pub(super) fn symbol(
     found: Result<Symbolized<'_>, blazesym::Error>,
 ) -> Result<Option<Symbol>, String> {
@@ -41,8 +41,8 @@ pub(super) fn symbol(
     }
 }
 
-/// Finds the function at an offset of a mapped file in its debug file. `Err` with a sentence if there is one that must
-/// not or cannot be read.
+/// Looks up the function at an offset of a mapped file in the debug file of that file. The error is a sentence: the
+/// debug file exists, but must not or cannot be read.
 pub(super) fn find(
     symbolizer: &Symbolizer,
     mapped: &Path,
@@ -59,7 +59,7 @@ pub(super) fn find(
     let has = read_elf_build_id(&opened).ok().flatten();
     if has.as_deref() != Some(id.as_slice()) {
         return Err(format!(
-            "{} was not read: it lacks the build ID in its name",
+            "{} was not read: it lacks the build ID that is in its name",
             path.display()
         ));
     }
@@ -89,7 +89,7 @@ fn path_of(id: &[u8]) -> PathBuf {
     Path::new(DIRECTORY).join(format!("{directory}/{name}.debug"))
 }
 
-/// Opens a debug file. `Err` with a sentence if a user other than root could have chosen its contents.
+/// Opens a debug file. The error is a sentence, also if a user other than root could have chosen the contents.
 fn open(path: &Path) -> Result<Option<File>, String> {
     // A pipe in place of the file must not block.
     let file = OpenOptions::new()

@@ -5,11 +5,10 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::time::Duration;
 
+use lt_common::clock;
 use lt_proc::Alert;
 use nix::errno::Errno;
-use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{SysconfVar, sysconf};
 
 /// Why there are no names if the process has exited.
@@ -93,9 +92,8 @@ pub(super) fn start_in(stat: &str) -> Option<u64> {
 pub(super) fn began_before(start: u64, alert: &Alert) -> bool {
     let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as u64;
     let start = start.saturating_mul(1_000_000_000 / ticks.max(1));
-    let now = |clock| clock_gettime(clock).map_or(0, |t| Duration::from(t).as_nanos() as u64);
     // The start time of a process includes suspends; the times of an alert do not.
-    let suspended = now(ClockId::CLOCK_BOOTTIME).saturating_sub(now(ClockId::CLOCK_MONOTONIC));
+    let suspended = clock::suspended().as_nanos() as u64;
     start.saturating_sub(suspended) <= alert.start()
 }
 

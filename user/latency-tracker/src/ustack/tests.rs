@@ -66,6 +66,20 @@ fn functions_of_a_process_have_their_names() {
 }
 
 #[test]
+fn only_a_return_address_belongs_to_the_instruction_before_it() {
+    let first = a_function_that_is_called as fn() -> usize as usize as u64;
+    let more = stack(&format!("{first:#x},{:#x}", first + 1), "broken");
+    let mut alert = alert((std::process::id(), &comm()), now(), &more);
+    Names::default().find(&mut alert);
+    // The innermost address is the next instruction: here, a page fault at the start of a function.
+    for (frame, offset) in alert.ustack_names.unwrap().frames.iter().zip([0, 1]) {
+        let name = frame.name.as_deref().unwrap();
+        assert!(name.contains("a_function_that_is_called"), "{name}");
+        assert_eq!(frame.offset, Some(offset));
+    }
+}
+
+#[test]
 fn a_process_that_has_exited_or_changed_gets_no_names() {
     let more = stack("0x401136,0x401180,0x401190", "outermost");
     let note = |mut alert: Alert| {

@@ -34,7 +34,21 @@ the kernel come first; a task may have hung since before the start.
 `latency-tracker captures` shows what a recorder saved earlier.
 
 Without --over, up to 5 seconds are spent on measuring the usual delays. The
-threshold is then half of the longest delay, but at least 1ms.
+threshold is then half of the longest delay, but at least 1ms; 10ms if nothing
+ended. Whenever a quarter of the time of -d has passed (without -d: 5 seconds)
+and nothing was late, the threshold is lowered to half of the longest delay
+since it was set. For a COMMAND, nothing is measured first, and the threshold
+is 1ms. A threshold that --over sets never changes.
+
+With --disk, waits before a request exists are not seen: for a free tag
+(blk_mq_get_tag), or for throttling (rq_qos_wait). `why -p` and `why` without a
+target show them, as part of the system call or of the sleep.
+
+The processes of the run itself are left out: this command, those that it runs,
+and LTTng's session daemon with its helpers, unless -p or --unit names them.
+
+The first line of an explanation ends with the time of day of the alert, in UTC
+as in `watch -T`, if it is known.
 
 Calls that are meant to wait, such as epoll_wait, futex and nanosleep, do not
 count, because a server without work is not late. --waits includes these calls.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use lt_common::exec::Exec;
 use lt_common::group::{self, Followed};
-use lt_proc::{Alert, Fields, Setting};
+use lt_proc::{Fields, Setting};
 
 use super::args::WhyArgs;
 use crate::run::descendants;
@@ -159,10 +159,9 @@ impl Target {
         ]
     }
 
-    /// Whether the operation counts as late. Operations of this program do not count.
-    pub(super) fn counts(&self, alert: &Alert) -> bool {
-        let of_ours = alert.pid == u64::from(std::process::id());
-        !of_ours && self.matters(&alert.tracker, &alert.fields)
+    /// Whether LTTng's session daemon may be in the target although the user did not choose it.
+    pub(super) fn may_include_lttng(&self) -> bool {
+        self.unit.is_none() && !self.filter.iter().any(|setting| setting.key == "pid")
     }
 
     /// Whether a long operation of this tracker is late. Unless `waits` is set, sleeps that a signal can end are not:
@@ -213,6 +212,8 @@ fn setting(key: &str, value: &str) -> Setting {
 
 #[cfg(test)]
 mod tests {
+    use lt_proc::Alert;
+
     use super::*;
 
     fn target(waits: bool) -> Target {
@@ -234,19 +235,23 @@ mod tests {
         Alert::parse(&line).unwrap()
     }
 
+    fn counts(waits: bool, alert: &Alert) -> bool {
+        target(waits).matters(&alert.tracker, &alert.fields)
+    }
+
     #[test]
     fn a_sleep_that_a_signal_can_end_is_not_late_by_itself() {
         let sleeping = alert("offcpu", "state=S");
-        assert!(!target(false).counts(&sleeping) && target(true).counts(&sleeping));
+        assert!(!counts(false, &sleeping) && counts(true, &sleeping));
         let no_state = alert("offcpu", "from=0");
-        assert!(!target(false).counts(&no_state));
+        assert!(!counts(false, &no_state));
         for late in [
             alert("offcpu", "state=D"),
             alert("offcpu", "state=T"),
             alert("syscall", "call=read"),
             alert("runqueue", "state=R"),
         ] {
-            assert!(target(false).counts(&late), "{late}");
+            assert!(counts(false, &late), "{late}");
         }
     }
 
@@ -256,7 +261,9 @@ mod tests {
         assert!(parts.iter().all(|part| part.settings[0].key == "pid"));
         assert!(parts.iter().all(|part| part.tracker != "block"));
         let mut disk = target(false);
+        assert!(!disk.may_include_lttng());
         disk.filter.clear();
+        assert!(disk.may_include_lttng());
         assert_eq!(disk.parts().len(), 5);
         disk.disk = Some("sda".into());
         let parts = disk.parts();

@@ -2,13 +2,18 @@
 
 //! The instances of a run of `why`, and their alerts.
 
-use std::time::{Duration, Instant};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Result, bail};
+use lt_common::exec;
 use lt_common::group::{Change, Followed};
 use lt_common::out::{self, note};
-use lt_proc::{Alert, Nanos, Pending, ProcRoot, Setting};
+use lt_common::pids;
+use lt_proc::{Alert, Histogram, Nanos, Pending, ProcRoot, Setting};
 
+use super::nanos;
 use super::target::{CGROUP, Part, Target};
 use crate::record::leftovers::Note;
 use crate::record::stream::Stream;
@@ -30,12 +35,44 @@ pub(super) struct Watched<'a> {
     followed: Option<Followed>,
     instances: Vec<Watch>,
     names: Names,
+    /// The session daemon and its descendants.
+    lttng: BTreeSet<u32>,
+    /// The threshold, and whether an alert raises it.
+    armed: Option<(Nanos, bool)>,
 }
 
 struct Watch {
     name: String,
     part: Part,
     alerts: Stream,
+    /// The delays up to the time when the threshold was set.
+    before: Delays,
+}
+
+/// The delays of an instance up to some time.
+#[derive(Debug, Default)]
+struct Delays {
+    max: u64,
+    histogram: Histogram,
+}
+
+impl Delays {
+    fn read(root: &ProcRoot, name: &str) -> Result<Self> {
+        Ok(Self {
+            max: root.stats(name)?.count("max"),
+            histogram: root.histogram(name)?,
+        })
+    }
+
+    /// The longest delay since `earlier`, ns. Exact if it is the longest of all; otherwise up to an eighth more.
+    fn longest_since(&self, earlier: &Self) -> Option<u64> {
+        let since = self.histogram.since(&earlier.histogram);
+        let last = since.buckets.last()?;
+        Some(match self.max > earlier.max {
+            true => self.max,
+            false => self.max.min(last.high - 1),
+        })
+    }
 }
 
 /// The result of reading the alerts of all instances.
@@ -61,6 +98,8 @@ impl<'a> Watched<'a> {
             followed,
             instances: Vec::new(),
             names: Names::default(),
+            lttng: BTreeSet::new(),
+            armed: None,
         };
         let trackers = root.trackers().unwrap_or_default();
         for mut part in target.parts() {
@@ -78,6 +117,7 @@ impl<'a> Watched<'a> {
             let name = format!("why_{}_{}", std::process::id(), part.name);
             part.settings.push(setting("threshold", NEVER.exact()));
             part.settings.push(setting("max_alerts", MOST.to_string()));
+            left.has_own(&name);
             let create = |settings: &[Setting]| {
                 lt_common::instance::create(root, &name, part.tracker, settings, &note)
             };
@@ -96,16 +136,13 @@ impl<'a> Watched<'a> {
             }
             // From here on, every exit path removes the instance.
             let alerts = Stream::open(root, &name);
-            let line = root.instance(&name).map(|instance| instance.to_string());
-            left.update(|owned| {
-                drop(
-                    owned
-                        .instances
-                        .insert(name.clone(), line.unwrap_or_default()),
-                )
-            });
             match alerts {
-                Ok(alerts) => watched.instances.push(Watch { name, part, alerts }),
+                Ok(alerts) => watched.instances.push(Watch {
+                    name,
+                    part,
+                    alerts,
+                    before: Delays::default(),
+                }),
                 Err(error) => {
                     let _ = root.remove(&name);
                     return Err(error);
@@ -126,10 +163,11 @@ impl<'a> Watched<'a> {
         Ok(watched)
     }
 
-    /// Sets the threshold. With `worst`, an operation raises an alert only if it takes longer than all earlier ones;
-    /// not where some operations do not count as late, since such a one would then hide shorter ones that do.
-    pub(super) fn arm(&self, over: Nanos, worst: bool, left: &mut Note) -> Result<()> {
-        for watch in &self.instances {
+    /// Sets the threshold. With `worst`, an instance raises an alert only for an operation that takes longer than all
+    /// earlier ones. This does not apply to an instance in which some operations do not count as late: one of these
+    /// would hide shorter ones that count.
+    pub(super) fn arm(&mut self, over: Nanos, worst: bool) -> Result<()> {
+        for watch in &mut self.instances {
             let settings = [
                 setting(
                     "worst",
@@ -139,10 +177,26 @@ impl<'a> Watched<'a> {
             ];
             self.root
                 .create(&watch.name, watch.part.tracker, &settings)?;
-            let line = self.root.instance(&watch.name)?.to_string();
-            left.update(|owned| drop(owned.instances.insert(watch.name.clone(), line)));
+            watch.before = Delays::read(self.root, &watch.name)?;
         }
+        self.armed = Some((over, worst));
         Ok(())
+    }
+
+    /// Leaves out the session daemon with this PID and its helpers, unless the user may have chosen them as the target.
+    pub(super) fn leave_out(&mut self, daemon: Option<i32>) {
+        let daemon = daemon.filter(|_| self.target.may_include_lttng());
+        if let Some(daemon) = daemon.and_then(|pid| u32::try_from(pid).ok()) {
+            let helpers = pids::with_descendants(Path::new("/proc"), daemon);
+            self.lttng.extend(helpers);
+        }
+    }
+
+    /// Whether a process belongs to this run: this program, a command that it has run, or LTTng.
+    fn is_ours(&self, pid: u64) -> bool {
+        let is_ours =
+            |pid: u32| pid == std::process::id() || exec::has_run(pid) || self.lttng.contains(&pid);
+        u32::try_from(pid).is_ok_and(is_ours)
     }
 
     /// When to look whether the target has another cgroup. `None` if its cgroup is not followed.
@@ -213,7 +267,21 @@ impl<'a> Watched<'a> {
             seen.missed += woken.missed;
             seen.alerts.extend(woken.alerts);
         }
-        seen.alerts.retain(|alert| self.target.counts(alert));
+        let all = seen.alerts.len();
+        seen.alerts.retain(|alert| !self.is_ours(alert.pid));
+        if let Some((over, true)) = self.armed
+            && seen.alerts.len() < all
+        {
+            // An operation of this run may have raised a threshold, which would hide shorter operations that count.
+            let settings = [setting("threshold", over.exact())];
+            for watch in &self.instances {
+                self.root
+                    .create(&watch.name, watch.part.tracker, &settings)?;
+            }
+        }
+        let target = self.target;
+        let counts = |alert: &Alert| target.matters(&alert.tracker, &alert.fields);
+        seen.alerts.retain(counts);
         for alert in &mut seen.alerts {
             self.names.find(alert);
         }
@@ -235,7 +303,18 @@ impl<'a> Watched<'a> {
         longest.max().filter(|ns| *ns > 0).map(Nanos)
     }
 
-    /// A table of the number of operations and their durations.
+    /// The longest operation since the threshold was set, in the instances that show the usual delays.
+    pub(super) fn longest_since_set(&self) -> Option<Nanos> {
+        let telling = self.instances.iter();
+        let telling = telling.filter(|watch| self.target.is_telling(&watch.part));
+        let longest = telling.filter_map(|watch| {
+            let now = Delays::read(self.root, &watch.name).ok()?;
+            now.longest_since(&watch.before)
+        });
+        longest.max().map(Nanos)
+    }
+
+    /// A table of the number of operations since the start, and their durations.
     pub(super) fn table(&self) -> Result<Vec<String>> {
         let mut rows = Vec::new();
         for watch in &self.instances {
@@ -268,7 +347,10 @@ impl<'a> Watched<'a> {
                 pending.into_iter().map(|one| (watch.part.tracker, one))
             })
             .filter(|(tracker, pending)| {
-                pending.age() > over.0 && self.target.matters(tracker, &pending.fields)
+                let pid = pending.fields.number("pid").unwrap_or(0);
+                pending.age() > over.0
+                    && self.target.matters(tracker, &pending.fields)
+                    && !self.is_ours(pid)
             })
             .collect();
         stuck.sort_by_key(|(tracker, pending)| {
@@ -281,7 +363,10 @@ impl<'a> Watched<'a> {
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
         for watch in &self.instances {
-            if let Err(error) = self.root.remove(&watch.name) {
+            // Another program may have removed it.
+            if self.root.instance(&watch.name).is_ok()
+                && let Err(error) = self.root.remove(&watch.name)
+            {
                 let error = anyhow::Error::from(error);
                 note(&format!(
                     "instance {} is left behind: {error:#}",
@@ -292,13 +377,30 @@ impl Drop for Watched<'_> {
     }
 }
 
-fn nanos(time: Duration) -> Nanos {
-    Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-}
-
 fn setting(key: &str, value: String) -> Setting {
     Setting {
         key: key.into(),
         value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_delay_since_some_time_is_in_the_last_bucket_that_grew() {
+        let delays = |max, histogram: &str| Delays {
+            max,
+            histogram: Histogram::parse(histogram).unwrap(),
+        };
+        let before = delays(1_570, "100 112 5\n1536 1664 1\n");
+        let since = |max, histogram: &str| delays(max, histogram).longest_since(&before);
+        assert_eq!(since(1_570, "100 112 5\n1536 1664 1\n"), None);
+        let shorter = "100 112 9\n240 256 1\n1536 1664 1\n";
+        assert_eq!(since(1_570, shorter), Some(255));
+        // It is not longer than the longest of all.
+        assert_eq!(since(1_570, "100 112 5\n1536 1664 2\n"), Some(1_570));
+        assert_eq!(since(1_600, "100 112 5\n1536 1664 2\n"), Some(1_600));
     }
 }

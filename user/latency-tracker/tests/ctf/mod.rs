@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Small traces of disk requests, locks, work items and reclaim, as LTTng's kernel tracer writes them (CTF 1.8).
+//! Small traces of disk requests, locks, work items, reclaim and packets, as LTTng's kernel tracer writes them (CTF 1.8).
+//! Events of packets that only perf records have perf's names.
 
 use std::fs;
 use std::path::Path;
@@ -54,6 +55,18 @@ event { name = "mm_vmscan_direct_reclaim_begin"; id = 13; stream_id = 0; fields 
 event { name = "mm_vmscan_direct_reclaim_end"; id = 14; stream_id = 0; fields := struct { u64 nr_reclaimed; }; };
 event { name = "mm_vmscan_kswapd_wake"; id = 15; stream_id = 0; fields := struct { u32 nid; }; };
 event { name = "mm_vmscan_kswapd_sleep"; id = 16; stream_id = 0; fields := struct { u32 nid; }; };
+event { name = "net_if_rx"; id = 17; stream_id = 0; fields := struct { u64 skbaddr; u32 len; string name; }; };
+event { name = "net_if_receive_skb"; id = 18; stream_id = 0; fields := struct { u64 skbaddr; u32 len; string name; }; };
+event { name = "net_dev_queue"; id = 19; stream_id = 0; fields := struct { u64 skbaddr; u32 len; string name; }; };
+event { name = "net:net_dev_start_xmit"; id = 20; stream_id = 0; fields := struct { string name; u64 skbaddr; u32 len; }; };
+event { name = "net_dev_xmit"; id = 21; stream_id = 0; fields := struct { u64 skbaddr; u32 rc; u32 len; string name; }; };
+event { name = "skb_kfree"; id = 22; stream_id = 0; fields := struct { u64 skbaddr; }; };
+event { name = "skb:consume_skb"; id = 23; stream_id = 0; fields := struct { u64 skbaddr; }; };
+event { name = "skb_copy_datagram_iovec"; id = 24; stream_id = 0; fields := struct { u64 skbaddr; u32 len; }; };
+event { name = "fprobes:__kfree_skb"; id = 25; stream_id = 0; fields := struct { u64 skbaddr; }; };
+event { name = "fprobes:skb_attempt_defer_free"; id = 26; stream_id = 0; fields := struct { u64 skbaddr; }; };
+event { name = "fprobes:kfree_skb_partial"; id = 27; stream_id = 0; fields := struct { u64 skbaddr; }; };
+event { name = "net:napi_gro_receive_entry"; id = 28; stream_id = 0; fields := struct { string name; u64 skbaddr; }; };
 "#;
 
 const DISK: u32 = 253 << 20;
@@ -230,6 +243,32 @@ pub(crate) fn reclaims(directory: &Path) {
         events.event(id, &[Short(0)]);
     }
     events.switch(KSWAPD, IDLE);
+    events.write(directory);
+}
+
+/// Writes a trace in which three packets are sent and received by `lo`: a thread reads one, and two are freed, one of
+/// them after it has been merged into its predecessor. A fourth one is received, passed to GRO, and freed there.
+pub(crate) fn packets(directory: &Path) {
+    let mut events = Events::new();
+    events.switch(IDLE, SERVER);
+    // With perf's names, the packets of the first second are not measured.
+    events.time += 1_000_000_000;
+    for skb in [0xa0, 0xb0, 0xc0] {
+        events.event(19, &[Long(skb), Short(100), Text("lo")]);
+        events.event(20, &[Text("lo"), Long(skb), Short(100)]);
+        events.event(17, &[Long(skb), Short(86), Text("lo")]);
+        events.event(21, &[Long(skb), Short(0), Short(100), Text("lo")]);
+        events.event(18, &[Long(skb), Short(86), Text("lo")]);
+    }
+    events.event(27, &[Long(0xc0)]);
+    events.event(24, &[Long(0xa0), Short(34)]);
+    for (id, skb) in [(26, 0xa0), (25, 0xb0), (25, 0xc0)] {
+        events.event(id, &[Long(skb)]);
+    }
+    events.event(18, &[Long(0xd0), Short(86), Text("lo")]);
+    events.event(28, &[Text("lo"), Long(0xd0)]);
+    events.event(25, &[Long(0xd0)]);
+    events.switch(SERVER, IDLE);
     events.write(directory);
 }
 

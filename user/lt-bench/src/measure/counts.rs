@@ -2,9 +2,10 @@
 
 //! The kernel's counters of one CPU, and of the thread that measures on it. The counters are cheap
 //! to read, and are read from another CPU, so that reading them does not disturb the measurement.
+//! The MSR is the exception: the CPU is interrupted to read it (probe.rs).
 //!
 //! ```text
-//!   /proc/interrupts        each line: devices, the local timer, messages between CPUs, NMI
+//!   /proc/interrupts        each line: devices, the local timer, IPIs, NMIs
 //!   /proc/softirqs          each vector
 //!   /proc/stat              time that a host took (steal), in ticks of 10 ms
 //!   TASK/status, TASK/stat  involuntary switches, page faults
@@ -96,7 +97,7 @@ impl Counts {
 
     /// Adds a CPU's line of /proc/stat.
     pub fn stat(&mut self, text: &str, cpu: u32) {
-        /// The columns after the name: user, nice, system, idle, iowait, irq, softirq, steal.
+        /// Position of `steal` after user, nice, system, idle, iowait, irq and softirq.
         const STEAL: usize = 7;
         let name = format!("cpu{cpu} ");
         let line = text.lines().find_map(|line| line.strip_prefix(&name));

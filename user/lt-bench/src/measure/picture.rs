@@ -70,7 +70,7 @@ pub fn picture(title: &str, curves: &[Curve]) -> String {
     document.to_string()
 }
 
-/// `CPU 1: 1000000 samples, p50 24ns, p99.99 1.02us, max 7.57us`.
+/// Returns the legend of a curve: `CPU 1: 1000000 samples, p50 24ns, p99.99 1.02us, max 7.57us`.
 fn legend(curve: &Curve) -> String {
     let mut words = format!("{}: {} samples", curve.name, curve.count());
     for percentile in curve.percentiles() {

@@ -9,8 +9,8 @@
 //! our own -o x.json, x.txt      JSON and the table of this crate
 //! ```
 //!
-//! A row counts the samples that took a whole number of units. The bins of other tools are assumed
-//! to be one unit wide: if a tool leaves out empty rows, as rtla does, the rows do not show the width.
+//! A row of another tool counts the samples of N units, rounded down. Its bins are assumed to be one
+//! unit wide: if a tool leaves out empty rows, as rtla does, the rows do not show the width.
 
 use std::collections::BTreeMap;
 

@@ -14,8 +14,8 @@ use lt_proc::Nanos;
 use lt_readiness::Cpus;
 
 pub(crate) const EXAMPLES: &str = "\
-Exit status: 0 rate found, 1 error or ended early, 2 failed: events are lost at
-every rate, at --rate, or below --min.
+Exit status: 0 rate found, 1 error or ended early, 2 failed: no rate found, or
+events are lost at every rate, at --rate, or below --min.
 
 Examples:
   latency-tracker bench rate

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::args::{Pace, RateArgs};
 use super::emit::Made;
 use super::run::Run;
-use super::search::{Answer, FLOOR, Verdict};
+use super::search::{Answer, FLOOR, MOST, Verdict};
 use crate::clock::Known;
 use crate::hold::Held;
 use crate::measure::{Curve, Record, Statistics};
@@ -130,6 +130,10 @@ impl Mode {
             (Verdict::Lossy, Some(rate)) => {
                 failed.push(format!("{name}: events are lost at {}/s", n(rate)))
             }
+            // An interrupted search is reported as ended early.
+            (Verdict::Unsettled, _) if !self.interrupted => failed.push(format!(
+                "{name}: no rate was found in {MOST} runs: use a lower --repeat or a higher --resolution"
+            )),
             _ => {}
         }
         if let (Some(least), Some(rate)) = (args.min, self.lossless)
@@ -372,4 +376,32 @@ fn table(head: &[String], rows: &[Vec<String>]) -> Result<()> {
     out::table(&head, rows)
         .iter()
         .try_for_each(|line| out::line(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::search;
+    use super::*;
+    use crate::args::{BenchCommand, tests::parse_bench};
+
+    #[test]
+    fn a_search_that_gives_up_has_found_no_rate() {
+        let BenchCommand::Rate(args) = &parse_bench("rate", &[]).unwrap() else {
+            panic!()
+        };
+        let failed = |interrupted| {
+            let (answer, each) = (search::so_far(&[]), Record::default());
+            let mode = Mode::new(
+                "m".into(),
+                Duration::ZERO,
+                answer,
+                Vec::new(),
+                each,
+                interrupted,
+            );
+            mode.failed(args)
+        };
+        assert!(failed(false)[0].starts_with("m: no rate was found in 60 runs"));
+        assert!(failed(true).is_empty());
+    }
 }

@@ -147,7 +147,7 @@ impl Kind {
         }
     }
 
-    /// Returns the approximate size of one such event in a trace, in bytes.
+    /// Returns the approximate number of bytes in a trace for one of our events.
     fn bytes(self) -> u64 {
         match self {
             Self::Syscall => 24,

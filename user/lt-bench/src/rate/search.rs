@@ -18,7 +18,7 @@
 /// The lowest rate to try, in events per second.
 pub(super) const FLOOR: u64 = 100;
 /// Maximum number of trials, for a machine whose results keep changing.
-const MOST: usize = 60;
+pub(super) const MOST: usize = 60;
 
 /// When the search ends.
 #[derive(Debug, Clone, Copy)]

@@ -17,15 +17,15 @@ pub struct Followed {
     directory: PathBuf,
     /// The number of the cgroup that is watched.
     number: u64,
-    /// Whether the cgroup existed at the last look.
+    /// Whether the cgroup existed at the last look that found no successor, or at the last [`Followed::watch`].
     is_there: bool,
-    /// When the last look began that found no successor.
+    /// Start of the last look that found no successor, or time of the last [`Followed::watch`].
     looked: Instant,
     /// When the next look is due.
     due: Instant,
     /// Number of successors so far.
     successors: usize,
-    /// How long these have existed unwatched, at most.
+    /// Sum of the times for which they existed unwatched, at most.
     unseen: Duration,
 }
 
@@ -69,8 +69,8 @@ impl Followed {
         self.due
     }
 
-    /// Looks whether the cgroup has a successor. `elsewhere` returns the directory of a successor that has another
-    /// one; it is called only while the directory does not exist.
+    /// Checks whether the cgroup has a successor. `elsewhere` returns the directory of a successor in another place; it
+    /// is called only if the known directory does not exist.
     pub fn look(&mut self, elsewhere: impl FnOnce() -> Option<PathBuf>) -> Option<Change> {
         let begun = Instant::now();
         self.due = begun + LOOK;
@@ -104,7 +104,7 @@ impl Followed {
         unseen
     }
 
-    /// The number of successors so far, and how long these have existed unwatched, at most.
+    /// The number of successors so far, and the sum of the times for which they existed unwatched, at most.
     pub fn unseen(&self) -> (usize, Duration) {
         (self.successors, self.unseen)
     }
@@ -125,7 +125,7 @@ mod tests {
         let mut followed = Followed::at(path("web")).unwrap();
         let first = followed.number();
         assert_eq!(followed.look(|| panic!("not needed")), None);
-        // A directory that still exists keeps its number from the new one.
+        // The first directory continues to exist, so that the new one cannot get its number.
         fs::rename(path("web"), path("first")).unwrap();
         assert_eq!(followed.look(|| None), Some(Change::Removed));
         assert_eq!(followed.look(|| None), None);

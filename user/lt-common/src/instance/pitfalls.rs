@@ -22,25 +22,26 @@ pub(super) fn contradiction(settings: &[Setting]) -> Option<String> {
     })
 }
 
-/// Returns warnings about settings that are accepted but match nothing at present. `sys` is /sys.
+/// Returns warnings about settings that are accepted but match nothing at present: the kernel accepts any name of a
+/// network device, since a device may appear later, or be in another namespace. `sys` is /sys.
 pub(super) fn warnings(settings: &[Setting], info: &TrackerInfo, sys: &Path) -> Vec<String> {
     let of = |setting: &Setting| {
         let kind = info.params.iter().find(|p| p.name == setting.key)?;
         let name = setting.value.as_str();
-        match kind.kind.split('|').next()? {
-            _ if name == "all" => None,
-            "net-device" => no_such_device(name, sys).map(|text| format!("{setting}: {text}")),
-            "disk" if info.name == "block" => {
-                not_by_requests(name, sys).map(|text| format!("{setting}: {text}"))
-            }
-            _ => None,
+        // Escapes are left to the kernel to decode.
+        if name == "all" || name.contains('\\') || !kind.kind.starts_with("net-device") {
+            return None;
         }
+        no_such_device(name, sys).map(|text| format!("{setting}: {text}"))
     };
     settings.iter().filter_map(of).collect()
 }
 
 fn no_such_device(name: &str, sys: &Path) -> Option<String> {
-    let names = names(&sys.join("class/net"));
+    let devices = sys.join("class/net");
+    let mut names = names(&devices);
+    // `bonding_masters` is a file.
+    names.retain(|name| devices.join(name).is_dir());
     if names.is_empty() || names.iter().any(|n| n == name) {
         return None;
     }
@@ -50,26 +51,24 @@ fn no_such_device(name: &str, sys: &Path) -> Option<String> {
     ))
 }
 
-/// Returns a warning about a disk without a request queue (device mapper, zram). Its driver handles bios
-/// itself, so the tracker block gets no events from it.
-fn not_by_requests(name: &str, sys: &Path) -> Option<String> {
+/// Returns a hint about a disk that the kernel refused: the disks below it, if its driver sends bios on to others (device
+/// mapper, md).
+fn disks_below(name: &str, sys: &Path) -> Option<String> {
     let kind = if name.contains(':') {
         "dev/block"
     } else {
         "block"
     };
-    let disk = sys.join(kind).join(name);
-    if !disk.exists() || disk.join("mq").exists() {
-        return None;
-    }
-    let below = names(&disk.join("slaves"));
-    let hint = match below.is_empty() {
-        true => String::new(),
-        false => format!("; track the disks below it: {}", below.join(", ")),
+    let slaves = sys.join(kind).join(name).join("slaves");
+    let disk_of = |below: &String| match slaves.join(below).canonicalize() {
+        Ok(partition) if partition.join("partition").exists() => {
+            Some(partition.parent()?.file_name()?.to_str()?.to_string())
+        }
+        _ => Some(below.clone()),
     };
-    Some(format!(
-        "this disk has no request queue, so there is nothing to track{hint}"
-    ))
+    let mut disks: Vec<String> = names(&slaves).iter().filter_map(disk_of).collect();
+    disks.dedup();
+    (!disks.is_empty()).then(|| format!("track the disks below {name}: {}", disks.join(", ")))
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -81,13 +80,16 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Returns the probable mistake in the names listed in a setting that the kernel refused.
-pub(super) fn names_hint(setting: &Setting, info: &TrackerInfo, sys: &Path) -> Option<String> {
+/// Returns the probable mistake in a setting that the kernel refused.
+pub(super) fn hint(setting: &Setting, info: &TrackerInfo, sys: &Path) -> Option<String> {
     let param = info.params.iter().find(|p| p.name == setting.key)?;
+    let value = setting.value.as_str();
+    if param.kind.starts_with("disk") {
+        return disks_below(value, sys);
+    }
     if !param.kind.contains("!names") {
         return None;
     }
-    let value = setting.value.as_str();
     if value.contains(",!") {
         let all_but = value.trim_start_matches('!').replace(",!", ",");
         return Some(format!(
@@ -162,6 +164,7 @@ mod tests {
                 "block/dm-0/slaves/sda",
             ],
         );
+        fs::write(sys.join("class/net/bonding_masters"), "").unwrap();
         let net = info("net: packets\n  dev=all net-device|all: which\n");
         let block =
             info("block: requests\n  dev=all disk|all: which\n  comm=all command|all: whose\n");
@@ -176,9 +179,12 @@ mod tests {
         );
         assert_eq!(said("dev=eth0", &net), "");
         assert_eq!(said("dev=all", &net), "");
-        assert!(said("dev=dm-0", &block).ends_with("track the disks below it: sda"));
-        for fine in ["dev=sda", "dev=none", "dev=all", "comm=dm-0"] {
-            assert_eq!(said(fine, &block), "");
+        assert_eq!(said(r"dev=\x61ll", &net), "");
+        let refused = |word: &str| hint(&word.parse().unwrap(), &block, &sys);
+        let below = refused("dev=dm-0").unwrap();
+        assert_eq!(below, "track the disks below dm-0: sda");
+        for other in ["dev=sda", "dev=none", "dev=all", "comm=dm-0"] {
+            assert_eq!(refused(other), None);
         }
         fs::remove_dir_all(&sys).unwrap();
     }
@@ -193,7 +199,7 @@ mod tests {
         let info = info(
             "syscall: calls\n  calls=all names|!names|all: which\n  comm=all command|all: whose\n",
         );
-        let hint = |word: &str| names_hint(&word.parse().unwrap(), &info, &sys);
+        let hint = |word: &str| super::hint(&word.parse().unwrap(), &info, &sys);
         assert_eq!(
             hint("calls=reaad").as_deref(),
             Some("reaad: did you mean read?")

@@ -25,6 +25,7 @@ pub enum Analysis {
     Locks,
     Work,
     Reclaim,
+    Net,
 }
 
 /// Contention for kernel locks. LTTng has no probe for it today; perf records it.
@@ -34,6 +35,19 @@ const OF_RECLAIM: [&str; 4] = [
     "mm_vmscan_direct_reclaim_*",
     "mm_vmscan_memcg_reclaim_*",
     "mm_vmscan_kswapd_*",
+    "sched_process_fork",
+];
+/// Steps of packets, softirqs, in which packets belong to no thread, and the processes of new threads. LTTng cannot
+/// record which packets the functions without a tracepoint free.
+const OF_PACKETS: [&str; 9] = [
+    "net_if_rx",
+    "net_if_receive_skb",
+    "net_dev_queue",
+    "net_dev_xmit",
+    "skb_kfree",
+    "skb_consume",
+    "irq_softirq_entry",
+    "irq_softirq_exit",
     "sched_process_fork",
 ];
 /// System calls that wait for a user-space lock.
@@ -82,6 +96,7 @@ impl Analysis {
             Self::Locks => &[&OF_LOCKS],
             Self::Work => &[&["workqueue_*"]],
             Self::Reclaim => &[&OF_RECLAIM],
+            Self::Net => &[&OF_PACKETS],
         };
         // `sched_switch` names the thread that was interrupted, or made the system call.
         let names = ["sched_switch"].into_iter().chain(OF_NAMES);
@@ -101,16 +116,16 @@ impl Analysis {
             Self::Path | Self::Delays | Self::Syscalls => Some("*"),
             Self::Locks => Some(OF_FUTEXES),
             Self::Wakeups | Self::Sleeps | Self::Cpu | Self::Irq => None,
-            Self::Io | Self::Work | Self::Reclaim => None,
+            Self::Io | Self::Work | Self::Reclaim | Self::Net => None,
         }
     }
 
-    /// Bytes of a sub-buffer. System calls are the most frequent events, followed by switches with their wakeups, and
-    /// by system calls for locks.
+    /// Bytes of a sub-buffer. System calls are the most frequent events, followed by switches with their wakeups, by
+    /// system calls for locks, and by packets, whose events contain their headers.
     fn subbuf_size(self) -> u64 {
         match self {
             Self::Path | Self::Delays | Self::Syscalls => 4 << 20,
-            Self::Wakeups | Self::Sleeps | Self::Cpu | Self::Locks => 2 << 20,
+            Self::Wakeups | Self::Sleeps | Self::Cpu | Self::Locks | Self::Net => 2 << 20,
             Self::Irq | Self::Io | Self::Work | Self::Reclaim => 1 << 20,
         }
     }

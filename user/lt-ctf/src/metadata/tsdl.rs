@@ -328,7 +328,8 @@ impl Trace {
 
 fn json_of(value: &Assigned) -> Value {
     match value {
-        // The schema stores entries of the environment as text, so a number that exceeds an i64 may be text already.
+        // The schema stores entries of the environment as text, so a number that does not fit in an i64 can already
+        // become text here.
         Assigned::Number(number) => match i64::try_from(*number) {
             Ok(number) => number.into(),
             Err(_) => number.to_string().into(),

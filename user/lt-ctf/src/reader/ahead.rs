@@ -12,8 +12,8 @@
 //!
 //! *No deadlock.* A thread that decodes waits for no other: it holds no lock, and has all that it needs. The reader
 //! sleeps only if its job is not done and the queue is empty. Then a thread is decoding that job, and wakes the reader.
-//! Otherwise the reader decodes queued jobs itself. So it depends on no thread being awake, and all processors are busy
-//! even if decoding takes longer than merging.
+//! Otherwise the reader decodes queued jobs itself. So it never waits for a thread that sleeps, and all processors are
+//! busy even if decoding takes longer than merging.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,7 +26,7 @@ use crate::error::{Error, What};
 use crate::schema::Schema;
 use crate::stream::{Batch, Stream};
 
-/// A stream whose next batch is decoded.
+/// A stream, and the batch for its next events.
 pub(super) struct Job {
     pub(super) schema: Arc<Schema>,
     pub(super) stream: Stream,
@@ -88,7 +88,7 @@ impl State {
 }
 
 impl Ahead {
-    /// Starts the threads for this many streams. Returns `None` if no thread can be started.
+    /// Starts up to `threads` threads for `streams` streams. Returns `None` if none can be started.
     pub(super) fn start(threads: usize, streams: usize) -> Option<Self> {
         Self::start_with(threads, streams, Job::decode)
     }
@@ -176,7 +176,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a thread does: jobs, until the reader is dropped.
+    /// Decodes jobs in a thread, until the reader is dropped.
     fn work(&self) {
         let mut state = self.lock();
         while !state.closed {

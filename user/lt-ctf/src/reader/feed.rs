@@ -7,8 +7,8 @@
 //!                                          ^ from here on, a thread may decode the next batch
 //! ```
 //!
-//! So a stream that has not come to its second half yet, such as one of a later trace, has one batch in memory, and any
-//! other stream two.
+//! With threads, a stream has one batch in memory until half of its first batch has been read, and two from then on.
+//! A stream that the merge has not reached yet therefore has one. Without threads, each stream has one.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ impl Feed {
         Some(record.nanoseconds)
     }
 
-    /// Advances to the next item where that is more than a step to the next event.
+    /// Advances to the next item at the start, middle or end of a batch.
     #[cold]
     fn turn(&mut self, ahead: Option<&Ahead>) -> Result<Option<i64>> {
         self.lost = None;
@@ -104,7 +104,7 @@ impl Feed {
         }
     }
 
-    /// Lets a thread decode the next batch, if there are threads and may be a next batch.
+    /// Lets a thread decode the next batch, if there are threads and this batch is not the last.
     pub(super) fn send(&mut self, ahead: Option<&Ahead>) {
         if let Some(ahead) = ahead
             && !self.batch.last

@@ -270,7 +270,7 @@ fn has_stream(directory: &Path) -> bool {
     files.any(|entry| begins(&entry.path()))
 }
 
-/// Reads metadata, up to a reasonable size.
+/// Reads metadata. Fails if it exceeds [`metadata::LIMIT`].
 fn read_metadata(file: &Path) -> Result<Vec<u8>> {
     let text = head(file, metadata::LIMIT + 1)?;
     if text.len() as u64 > metadata::LIMIT {

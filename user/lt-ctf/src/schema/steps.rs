@@ -15,7 +15,7 @@ pub(crate) enum Op {
     Text,
     /// Bytes, whose number is in the slot.
     Bytes(Slot),
-    /// Elements, whose number is in the slot. Each takes `stride` bits, the last one `own` bits.
+    /// Elements, whose number is in the slot. The last one takes `own` bits, each other one `stride`.
     Array { slot: Slot, stride: u64, own: u64 },
     /// Anything else.
     Node(NodeId),

@@ -23,7 +23,7 @@ use crate::schema::{NodeId, Program, Schema};
 /// Maximum number of steps to the first event of a batch: a stream may have any number of losses, errors and empty
 /// packets.
 const STEPS: usize = 64;
-/// Number of bytes of a window for each value that a batch may have. LTTng's events take more.
+/// A batch has at most one value for this many bytes of its window. LTTng's events usually have fewer values.
 const VALUE: usize = 8;
 
 /// An event of a batch.
@@ -130,7 +130,7 @@ impl Batch {
 }
 
 impl Stream {
-    /// Replaces `batch` by the next one. Uses its memory.
+    /// Replaces `batch` by the next one, in the same memory.
     pub(crate) fn next_batch(&mut self, schema: &Schema, batch: &mut Batch) {
         batch.clear();
         self.bytes = std::mem::take(&mut batch.bytes);

@@ -56,7 +56,7 @@ pub struct Span {
     pub cpu: Option<u32>,
     /// From the start of the first packet to the end of the last, in cycles of the trace's clock.
     pub cycles: (u64, u64),
-    /// The sequence numbers of these two packets, if they have any.
+    /// The sequence numbers of the first and the last packet, if all packets have one.
     pub numbers: Option<(u64, u64)>,
     /// The counter of discarded events in the last packet, if packets have one.
     pub discarded: Option<u64>,

@@ -32,7 +32,7 @@ pub struct Lost {
     /// The loss is between these times, cycles of the trace's clock, as in
     /// [`crate::Event::cycles`].
     pub cycles: (u64, u64),
-    /// These times in ns since the clock's origin.
+    /// The times of `cycles`, in ns since the clock's origin.
     pub nanoseconds: (i64, i64),
 }
 

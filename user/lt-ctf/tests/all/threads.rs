@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::made::*;
 use crate::real::unpack;
 
-/// Time of the clock's origin in [`metadata`], ns.
+/// The time of the clock's value 0 in [`metadata`], ns since the clock's origin.
 const ORIGIN: i64 = 5_000_000_007;
 
 /// Returns the payloads of three event classes: of fixed size; with lengths of its own; with a length in the packet's

@@ -258,7 +258,7 @@ fn what_is_wrong_with_metadata_is_named() {
     }
 }
 
-/// Each of these would use up the memory or the stack without a limit.
+/// Without a limit, each of these would use up the memory or the stack.
 #[test]
 fn hostile_metadata_is_refused() {
     let mut doubled =

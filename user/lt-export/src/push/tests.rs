@@ -2,8 +2,6 @@
 
 //! Tests against a server whose responses are scripted by each test.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -15,6 +15,10 @@ use crate::tiles::{Kinds, Tiles, with_room};
 /// Such a wakeup comes within some microseconds; a later wakeup is by the interrupted thread.
 pub(super) const TAIL: u64 = 100_000;
 
+/// Time after the completion of a request, ns, in which the wakeup of a thread that waits for it is attributed to the
+/// disk. It usually comes within some microseconds, but a virtual CPU may lose its processor between the events.
+pub(super) const SLOW_TAIL: u64 = 10_000_000;
+
 /// Maximum time after an interrupt, ns, that a CPU spends on softirqs before it leaves them to a thread. The time for
 /// packets has a similar limit (`net.core.netdev_budget_usecs`).
 pub(super) const SOFTIRQS: u64 = 2_000_000;
@@ -60,8 +64,9 @@ pub(super) struct Cpu {
     /// When the pending HRTIMER softirq was raised; `due` has the timers of the HRTIMER softirq that began last.
     pub(super) hrtimer: Option<u64>,
     pub(super) due: Option<Due>,
-    /// The last completed request here, its disk, and the nesting depth. The next wakeups are for its waiters.
-    pub(super) completed: Option<(Disk, usize, Option<Request>)>,
+    /// The last completed request here, its disk, the nesting depth and the time. The next wakeups are for its
+    /// waiters.
+    pub(super) completed: Option<(Disk, usize, Option<Request>, u64)>,
     /// Softirqs of an interrupt may run until this time, unless an event shows that the thread continues.
     pub(super) softirqs_until: u64,
     /// The timer function that is running.
@@ -196,10 +201,37 @@ impl Cpu {
         (time.saturating_sub(end) <= TAIL).then_some(context)
     }
 
-    /// The disk whose request is being completed, and the request.
-    pub(super) fn disk(&self) -> Option<(Disk, Option<Request>)> {
-        let (disk, depth, request) = self.completed?;
-        (depth == self.contexts.len()).then_some((disk, request))
+    /// The disk whose request is being completed, the request, and whether the completion may still wake a thread at
+    /// `time`. Outside of recorded interrupts, a completion is taken to last at most [`TAIL`], or [`SLOW_TAIL`] if it
+    /// wakes the thread that submitted the request. `asleep` is the start of the uninterruptible sleep of `wakee`: a
+    /// thread in any other sleep need not wait for its request.
+    pub(super) fn disk(
+        &self,
+        time: u64,
+        wakee: Option<ThreadId>,
+        asleep: Option<u64>,
+    ) -> Option<(Disk, Option<Request>, bool)> {
+        let (disk, depth, request, done) = self.completed?;
+        let is_own = wakee.is_some() && request.is_some_and(|request| request.of == wakee);
+        let waits = asleep.is_some_and(|since| since <= done);
+        let most = if is_own && waits { SLOW_TAIL } else { TAIL };
+        let goes_on = depth > 0 || time.saturating_sub(done) <= most;
+        let is_network = matches!(
+            self.contexts.last(),
+            Some(Context::Softirq {
+                vector: Vector::NET_TX | Vector::NET_RX,
+                ..
+            })
+        );
+        // After the request of a disk on the network, the softirq may deliver packets to other threads.
+        let is_for = is_own || waits || !is_network;
+        (depth == self.contexts.len() && is_for).then_some((disk, request, goes_on))
+    }
+
+    /// Records that the thread itself continues: softirqs of an interrupt, and the completion of a request, have ended.
+    pub(super) fn continues(&mut self) {
+        self.softirqs_until = 0;
+        self.completed = None;
     }
 
     /// Records the raise of a softirq, in a handler or elsewhere, and returns whether the softirq was not pending. A

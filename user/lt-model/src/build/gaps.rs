@@ -111,6 +111,15 @@ impl Gaps {
         self.any(from, to).map(|gap| gap.why)
     }
 
+    /// Whether some processor has a gap between two times, even one of length 0.
+    pub(crate) fn touches(&self, from: u64, to: u64) -> bool {
+        let touches = |gaps: &Vec<Gap>| {
+            let place = gaps.partition_point(|gap| gap.until < from);
+            gaps.get(place).is_some_and(|gap| gap.since <= to)
+        };
+        !self.absent.is_empty() || self.of.iter().any(touches)
+    }
+
     /// The first part between two times in which one of these processors has a gap.
     pub(super) fn on(&self, cpus: &[u32], from: u64, to: u64) -> Option<Gap> {
         if let Some(cpu) = self.absent.iter().find(|cpu| cpus.contains(cpu)) {

@@ -139,14 +139,20 @@ impl Builder {
         }
     }
 
-    /// Records that a worker begins a work item with this function, or ends one.
+    /// Records that a worker begins a work item with this function, or ends one. Items in softirqs are ignored.
     pub(super) fn works(&mut self, time: u64, cpu: u32, function: Option<u64>) {
         let function = function.and_then(|address| self.functions.get(&address));
         let is_throttle = function == Some(&Function::Throttle);
-        self.cpus.at(cpu).softirqs_until = 0;
-        if let Some(thread) = self.cpus.at(cpu).thread() {
-            self.tasks.of(thread).throttles = is_throttle.then_some(time);
+        let at = self.cpus.at(cpu);
+        let Some(thread) = at.thread().filter(|_| at.contexts.is_empty()) else {
+            return;
+        };
+        // A BH workqueue runs its items in a softirq, whichever thread that interrupts.
+        if !is_throttle && self.is_called(thread, |name| !name.starts_with("kworker/")) {
+            return;
         }
+        self.cpus.at(cpu).softirqs_until = 0;
+        self.tasks.of(thread).throttles = is_throttle.then_some(time);
     }
 
     /// Whether io.max held back the bio that is now submitted on `cpu`.

@@ -2,17 +2,24 @@
 
 //! Disk requests in flight, by their first sector.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::Builder;
+use super::{Builder, Detail};
 use crate::context::Disk;
 use crate::event::Stage;
 use crate::ids::ThreadId;
 use crate::missing::Events;
 use crate::request::{Kind, Request};
+use crate::served::{Done, Log};
 
 /// Maximum number of requests in flight. More means that some ended without an event.
 const MOST: usize = 16 << 10;
+
+/// Major number of the disks and partitions that get no number from their driver (`BLOCK_EXT_MAJOR`).
+const EXTENDED: u32 = 259;
+
+/// Minor numbers that most other drivers reserve for a disk and the partitions that follow it.
+const RESERVED: u32 = 16;
 
 /// A request in flight.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +45,17 @@ impl Held {
             issued: None,
         }
     }
+
+    /// Whether it is a bio that has not been issued, and may be for a partition of this disk. `disks` are no partitions.
+    fn may_be_of(&self, disk: Disk, disks: &HashSet<Disk>) -> bool {
+        self.issued.is_none() && may_be_part(self.disk, disk, disks)
+    }
+}
+
+/// Whether this device may be a partition of the disk. `disks` are no partitions.
+fn may_be_part(part: Disk, disk: Disk, disks: &HashSet<Disk>) -> bool {
+    let is_numbered = (1..RESERVED).contains(&part.0.wrapping_sub(disk.0));
+    !disks.contains(&part) && (part.0 >> 20 == EXTENDED || is_numbered)
 }
 
 #[derive(Debug, Default)]
@@ -46,6 +64,10 @@ pub(super) struct Requests {
     held: BTreeMap<u64, Vec<Held>>,
     len: usize,
     flushes: HashMap<Disk, Flushes>,
+    /// Devices that are no partitions: they were issued requests, have completed some, or have passed bios on.
+    disks: HashSet<Disk>,
+    /// What the disks served while threads waited for a free request.
+    served: Log,
 }
 
 /// Flushes of a disk: their number at the driver, and when the last one was issued. That time is `None` if the driver
@@ -68,6 +90,29 @@ impl Requests {
     pub(super) fn bytes(&self) -> usize {
         self.len * 2 * (size_of::<Held>() + size_of::<Vec<Held>>() + size_of::<u64>())
             + self.flushes.len() * 2 * size_of::<(Disk, Flushes)>()
+            + self.disks.len() * 2 * size_of::<Disk>()
+            + self.served.bytes()
+    }
+
+    /// Drops what the disks served.
+    pub(super) fn forget_served(&mut self) {
+        self.served = Log::default();
+    }
+
+    /// What the disks served, once all events are seen.
+    pub(super) fn into_served(mut self) -> Log {
+        self.served.finish();
+        self.served
+    }
+
+    /// Records that a thread has waited for a request of this disk or partition. Of a partition, the disk is not
+    /// recorded: what each possible disk served is kept.
+    fn waited(&mut self, device: Disk, wait: (u64, u64), count_only: bool) {
+        let is_possible =
+            |disk: &&Disk| **disk == device || may_be_part(device, **disk, &self.disks);
+        for disk in self.disks.iter().filter(is_possible) {
+            self.served.waited(*disk, wait, count_only);
+        }
     }
 
     /// Records that a request has reached a stage. For its submission, records the thread and whether a limit held
@@ -79,6 +124,9 @@ impl Requests {
         (disk, sector): (Disk, u64),
         (by, is_limited): (Option<ThreadId>, bool),
     ) -> Option<u64> {
+        if stage == Stage::Issued {
+            self.disks.insert(disk);
+        }
         let held = self.at(disk, sector, stage == Stage::Issued);
         match stage {
             Stage::Queued => {
@@ -107,6 +155,7 @@ impl Requests {
         if from == disk {
             return;
         }
+        self.disks.insert(from);
         let upper = self.held.get(&old);
         let upper = upper.and_then(|all| all.iter().find(|held| held.disk == from));
         if let Some(upper) = upper.copied()
@@ -150,7 +199,7 @@ impl Requests {
             // A bio merged into the request may still be recorded for a partition.
             let merged = self.held.get(&at).into_iter().flatten();
             is_of_one &= merged
-                .filter(|bio| bio.disk == disk || bio.issued.is_none())
+                .filter(|bio| bio.disk == disk || bio.may_be_of(disk, &self.disks))
                 .all(|bio| bio.of == first);
             if let Some(all) = self.held.get_mut(&at) {
                 let before = all.len();
@@ -173,8 +222,8 @@ impl Requests {
     }
 
     /// Finds the request with this sector, or adds one. A bio may be recorded for a partition, but its issue
-    /// (`is_issued`) is recorded for the disk: if the only request with this sector is of another disk and not issued
-    /// yet, the issue is taken to be of that request.
+    /// (`is_issued`) is recorded for the disk: if the only request with this sector may be for a partition of the disk,
+    /// the issue is taken to be of that request.
     fn at(&mut self, disk: Disk, sector: u64, is_issued: bool) -> &mut Held {
         if self.len >= MOST {
             self.clear();
@@ -184,7 +233,7 @@ impl Requests {
         if place.is_none()
             && is_issued
             && let [bio] = &mut all[..]
-            && bio.issued.is_none()
+            && bio.may_be_of(disk, &self.disks)
         {
             bio.disk = disk;
             place = Some(0);
@@ -239,9 +288,24 @@ impl Builder {
         {
             return;
         }
+        self.requests.waited(place.0, (queued, time), self.over);
         match self.over {
             true => self.signs.count(),
             false => self.signs.allocates(thread, queued, time),
         }
+    }
+
+    /// Records that a disk has completed a request, for threads that may be waiting for a free one.
+    pub(super) fn note_served(&mut self, time: u64, disk: Disk, request: Option<Request>) {
+        self.requests.disks.insert(disk);
+        if matches!(self.tasks.detail, Detail::Waits) || self.tasks.keep == u64::MAX {
+            return;
+        }
+        let done = Done {
+            issued: request.map_or(time, |request| request.issued),
+            completed: time,
+            of: request.and_then(|request| request.of),
+        };
+        self.requests.served.completes(disk, done, self.over);
     }
 }

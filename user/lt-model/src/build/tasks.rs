@@ -71,6 +71,12 @@ impl Task {
             _ => false,
         }
     }
+
+    /// Start of its sleep, if it is in an uninterruptible one.
+    pub(super) fn uninterruptible_since(&self) -> Option<u64> {
+        let is_it = matches!(self.state, State::Blocked(Sleep::Uninterruptible, _));
+        is_it.then_some(self.since)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -84,7 +90,7 @@ pub(super) struct Tasks {
     pub(super) start: u64,
     /// Intervals that ended at this time or before are dropped.
     pub(super) keep: u64,
-    /// Times at which the state of threads that waited for a processor is unknown.
+    /// Times at which a processor is not recorded: a thread that seemed to wait or to sleep may have run there.
     pub(super) gaps: Gaps,
     /// The processors on which threads with these numbers may run; a thread without an entry may run on all.
     pub(super) affine: HashMap<i32, Arc<[u32]>>,
@@ -206,8 +212,9 @@ impl Tasks {
         task.cpu = target.or(task.cpu);
     }
 
-    /// Moves a thread from the runqueue of one processor to another. During a wakeup, the thread is on no runqueue yet;
-    /// if `wakeups` are recorded, `sched_wakeup` shows when the wakeup ends.
+    /// Moves a thread from the runqueue of one processor to another; each gets its part of the wait. During a wakeup,
+    /// which lasts until `sched_wakeup` if `wakeups` are recorded, the thread is on no runqueue yet: then the whole
+    /// wait is for the second one.
     pub(super) fn moved(&mut self, thread: ThreadId, time: u64, from: u32, to: u32, wakeups: bool) {
         let task = self.of(thread);
         if !matches!(task.state, State::Waiting | State::Preempted) {

@@ -54,10 +54,17 @@ impl Builder {
         is_left_to(whom, tail).then_some(tail)
     }
 
-    /// The current waker, on `cpu`, of a thread named `whom`; `None` if no event of this CPU has been fed.
-    pub(crate) fn current_waker(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Option<Waker> {
+    /// The current waker, on `cpu`, of thread `tid`, named `whom`; `None` if no event of this CPU has been fed.
+    pub(crate) fn current_waker(
+        &mut self,
+        time: u64,
+        cpu: u32,
+        tid: i32,
+        whom: &[u8],
+    ) -> Option<Waker> {
         self.cpus.get(cpu)?;
-        Some(self.found(time, cpu, whom).waker)
+        let thread = self.tasks.find(tid);
+        Some(self.found(time, cpu, whom, thread).waker)
     }
 
     /// The number of a thread.
@@ -71,12 +78,13 @@ impl Builder {
         self.names.text(name)
     }
 
-    /// Finds the current waker, on `cpu`, of a thread named `whom`.
-    fn found(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Found {
+    /// Finds the current waker, on `cpu`, of a thread named `whom`, which is `thread` unless it is new or not known.
+    fn found(&mut self, time: u64, cpu: u32, whom: &[u8], thread: Option<ThreadId>) -> Found {
+        let asleep = thread.and_then(|thread| self.tasks.of(thread).uninterruptible_since());
         let tail = self.tail(time, cpu, whom);
         let unseen = self.unseen_softirq(time, cpu);
         let at = self.cpus.at(cpu);
-        let disk = at.disk();
+        let disk = at.disk(time, thread, asleep);
         let mut waker = Waker {
             time,
             cpu,
@@ -115,10 +123,10 @@ impl Builder {
         // A thread that completes a request served it, unless it only runs completions.
         let mut request = None;
         let mut helper = self.handler(cpu);
-        if let Some((disk, of)) = disk
-            && waker
-                .by()
-                .is_none_or(|by| self.is_for_softirqs(by) || self.missing.has(Events::Handlers))
+        let by = waker.by();
+        if let Some((disk, of, goes_on)) = disk
+            && (goes_on && (by.is_none() || self.missing.has(Events::Handlers))
+                || by.is_some_and(|by| self.is_for_softirqs(by)))
         {
             waker.context = Some(Context::Disk(disk));
             request = of;
@@ -148,7 +156,7 @@ impl Builder {
         whom: &[u8],
         thread: Option<ThreadId>,
     ) -> Option<WakerId> {
-        let found = self.found(time, cpu, whom);
+        let found = self.found(time, cpu, whom, thread);
         // The sleep that this wakeup ends is not kept, either.
         if time <= self.tasks.keep
             || thread.is_some_and(|thread| !self.tasks.wants_waker(thread, time))
@@ -275,6 +283,8 @@ impl Builder {
     }
 
     pub(super) fn fork(&mut self, time: u64, cpu: u32, child: i32, name: &[u8]) {
+        // Only the thread itself forks.
+        self.cpus.at(cpu).continues();
         let waker = self.waker(time, cpu, name, None);
         if let Some(thread) = self.tasks.born(child, time, waker) {
             self.named(Some(thread), name);

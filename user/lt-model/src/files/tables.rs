@@ -111,12 +111,21 @@ pub(super) struct Tables {
     next: u64,
     by_thread: HashMap<i32, u64>,
     by_address: HashMap<u64, u64>,
-    /// What threads closed whose table is guessed or not known.
+    /// What was closed by threads whose table is guessed or not known.
     closed_by_guessed: Closed,
-    /// What threads closed whose table is from a dump.
+    /// What was closed by threads whose table is from a dump.
     closed_by_dumped: Closed,
     /// Number of descriptors in all tables.
     stored: usize,
+    /// The largest sizes of `all`, `by_thread` and `by_address` so far.
+    most: [usize; 3],
+}
+
+/// Upper bound of the memory of a hash table, in bytes, from the largest number of elements that it has had, and the
+/// size of one. A removal frees no memory, and may leave a mark in the place of the element. A table that is half full
+/// of elements doubles if such marks fill the other half, and then has room for more than four times as many elements.
+pub(super) fn room(most: usize, element: usize) -> usize {
+    5 * most * (element + 1)
 }
 
 impl Tables {
@@ -124,8 +133,8 @@ impl Tables {
         self.all.get(self.by_thread.get(&tid)?)
     }
 
-    /// The last event that closed this number and may have closed it in a table of this origin, although by a thread
-    /// that is not known to share the table.
+    /// The last event by which a thread that is not known to share a table of this origin may have closed this number
+    /// in it; 0 if there is none.
     fn closed_elsewhere(&self, origin: Origin, fd: i32) -> u64 {
         let last = |by: Origin, closed: &Closed| match by.may_share(origin) {
             true => closed.last(fd),
@@ -146,7 +155,7 @@ impl Tables {
         of.file.filter(|_| self.is_valid(table, fd, of))
     }
 
-    /// Whether a descriptor of a thread may have changed after the event number `since`.
+    /// Whether a descriptor of a thread may have changed after event number `since`.
     pub(super) fn has_changed(&self, tid: i32, fd: i32, since: u64) -> bool {
         let table = self.of(tid);
         let changed = table.and_then(|table| table.of.get(&fd));
@@ -156,7 +165,7 @@ impl Tables {
             || self.closed_elsewhere(origin, fd) > since
     }
 
-    /// What threads closed whose table has this origin.
+    /// What was closed by threads whose table has this origin.
     fn closed_by(&mut self, origin: Origin) -> Option<&mut Closed> {
         match origin {
             Origin::Known => None,
@@ -234,12 +243,23 @@ impl Tables {
         let id = tid.and_then(|tid| self.by_thread.get(&tid)).copied();
         let table = id.and_then(|id| self.all.get(&id));
         let origin = table.map_or(Origin::Guessed, |table| table.origin);
-        // Threads of this process may seem to have other tables. The ring closes numbers there at any time.
+        // Other threads of this process may seem to have other tables, in which the ring may close numbers at any time.
         if let Some(closed) = self.closed_by(origin) {
             closed.ranges.add(0, u64::MAX);
         }
         if let Some(id) = id {
             self.set_ring(id);
+        }
+    }
+
+    /// Forgets all tables, but not the use of io_uring: a ring may close numbers in any table that is found later.
+    pub(super) fn forget(&mut self) {
+        let closed = [&self.closed_by_guessed, &self.closed_by_dumped];
+        let has_ring = self.all.values().any(|table| table.has_ring)
+            || closed.iter().any(|by| by.last(i32::MAX) == u64::MAX);
+        *self = Self::default();
+        if has_ring {
+            self.has_ring(None);
         }
     }
 
@@ -251,7 +271,7 @@ impl Tables {
         }
     }
 
-    /// Adds a table, which is this thread's.
+    /// Adds a table that only this thread has.
     fn add(&mut self, tid: i32, origin: Origin, of: Descriptors) -> u64 {
         self.leave(tid);
         let id = self.next;
@@ -268,7 +288,15 @@ impl Tables {
         };
         self.all.insert(id, table);
         self.by_thread.insert(tid, id);
+        self.note_sizes();
         id
+    }
+
+    fn note_sizes(&mut self) {
+        let sizes = [self.all.len(), self.by_thread.len(), self.by_address.len()];
+        for (most, size) in self.most.iter_mut().zip(sizes) {
+            *most = size.max(*most);
+        }
     }
 
     /// Records that a thread has ended, or is about to get another table.
@@ -281,6 +309,7 @@ impl Tables {
         };
         table.threads -= 1;
         table.doubtful.retain(|of| *of != tid);
+        table.doubtful.shrink_to(4 * table.doubtful.len());
         match table.threads {
             0 => {
                 self.stored -= table.of.len();
@@ -290,12 +319,12 @@ impl Tables {
                     self.by_address.remove(&address);
                 }
             }
-            1 => table.doubtful.clear(),
+            1 => table.doubtful = Vec::new(),
             _ => {}
         }
     }
 
-    /// Lets `child` share the table of `parent`. If it is not `certain`, it may have a copy instead.
+    /// Lets `child` share the table of `parent`. Unless this is `certain`, `child` may have a copy instead.
     pub(super) fn share(&mut self, parent: i32, child: i32, certain: bool) {
         self.leave(child);
         let Some(id) = self.by_thread.get(&parent).copied() else {
@@ -311,11 +340,12 @@ impl Tables {
                 }
             }
             self.by_thread.insert(child, id);
+            self.note_sizes();
         }
     }
 
     /// Gives `tid` a table of its own: a copy of the table of `from` with the descriptors that `keeps` selects, except
-    /// those that changed after the event number `since`, when the copy may already have been made.
+    /// those that changed after event number `since`, when the copy may already have been made.
     pub(super) fn copy(
         &mut self,
         from: i32,
@@ -354,6 +384,7 @@ impl Tables {
                 if let Some(table) = self.all.get_mut(&there) {
                     table.threads += 1;
                     self.by_thread.insert(tid, there);
+                    self.note_sizes();
                 }
                 return;
             }
@@ -363,6 +394,7 @@ impl Tables {
         if let Some(table) = table.filter(|table| table.doubtful.is_empty()) {
             table.address = Some(address);
             self.by_address.insert(address, id);
+            self.note_sizes();
         }
     }
 
@@ -378,14 +410,53 @@ impl Tables {
 
     /// Upper bound of the memory in use, in bytes; 0 at first.
     pub(super) fn bytes(&self) -> usize {
-        /// A hash table may have room for more than twice as many elements as it holds.
+        /// A hash table from which nothing is removed may have room for more than twice as many elements as it holds.
         const ROOM: usize = 3;
+        /// The smallest room of the hash table and the list of a table.
+        const LEAST: usize = 256;
         let closed = [&self.closed_by_guessed, &self.closed_by_dumped];
         let closed: usize = closed.iter().map(|by| by.numbers.len()).sum();
-        let elements = self.stored * (size_of::<(i32, Descriptor)>() + 1)
-            + self.all.len() * (size_of::<(u64, Table)>() + 128)
-            + self.by_thread.len() * (size_of::<(i32, u64)>() + 8)
-            + (self.by_address.len() + closed) * (size_of::<(u64, u64)>() + 1);
-        ROOM * elements
+        let [tables, threads, addresses] = self.most;
+        // Each thread may be in the list of one table, which has room for at most four times as many.
+        let doubtful = 4 * self.by_thread.len() * size_of::<i32>();
+        ROOM * self.stored * (size_of::<(i32, Descriptor)>() + 1)
+            + ROOM * closed * (size_of::<(i32, u64)>() + 1)
+            + room(tables, size_of::<(u64, Table)>())
+            + room(threads, size_of::<(i32, u64)>())
+            + room(addresses, size_of::<(u64, u64)>())
+            + self.all.len() * LEAST
+            + doubtful
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_threads_that_have_ended_is_counted() {
+        let mut tables = Tables::default();
+        assert_eq!(tables.bytes(), 0);
+        for tid in 0..10_000 {
+            tables.dump(tid, tid as u64);
+        }
+        (0..10_000).for_each(|tid| tables.leave(tid));
+        assert!(tables.all.is_empty() && tables.by_thread.is_empty());
+        // A lower bound of the memory.
+        let memory = tables.all.capacity() * size_of::<(u64, Table)>()
+            + tables.by_thread.capacity() * size_of::<(i32, u64)>()
+            + tables.by_address.capacity() * size_of::<(u64, u64)>();
+        assert!(tables.bytes() >= memory, "{} {memory}", tables.bytes());
+    }
+
+    #[test]
+    fn a_list_of_doubtful_threads_shrinks_with_them() {
+        let mut tables = Tables::default();
+        tables.add(0, Origin::Known, Descriptors::new());
+        (1..=1000).for_each(|tid| tables.share(0, tid, false));
+        (2..=1000).for_each(|tid| tables.leave(tid));
+        let doubtful = &tables.of(0).unwrap().doubtful;
+        assert_eq!(doubtful, &[1]);
+        assert!(doubtful.capacity() <= 4, "{}", doubtful.capacity());
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! System calls: all, or only `futex`.
+//! System calls: all, or only `futex`, `futex_wait` and `futex_waitv`.
 //!
 //! The key is the thread, which makes one call at a time. Calls that do not return (`exit`, `exit_group`, and the last
 //! call of a killed thread) are not measured. A new thread returns from its parent's call, which does not count as a
@@ -59,6 +59,16 @@ fn operation(op: u32) -> &'static str {
     known.copied().unwrap_or("unknown")
 }
 
+/// The operation of a call on a futex, from its name alone; `None` for other system calls.
+fn operation_of(call: &[u8]) -> Option<&'static str> {
+    match call {
+        b"futex" => Some("unknown"),
+        b"futex_wait" => Some("wait"),
+        b"futex_waitv" => Some("waitv"),
+        _ => None,
+    }
+}
+
 impl Calls {
     fn new(kind: Kind, range: Range, by: Option<By>) -> Self {
         Self {
@@ -89,12 +99,7 @@ impl Calls {
         let call = ground.names.number(name);
         let object = match (self.table.kind, futex) {
             (Kind::Futex, Some((op, address))) => Some(Object::Futex(operation(op), address)),
-            (Kind::Futex, None) => match name {
-                b"futex" => Some(Object::Futex("unknown", 0)),
-                b"futex_wait" => Some(Object::Futex("wait", 0)),
-                b"futex_waitv" => Some(Object::Futex("waitv", 0)),
-                _ => None,
-            },
+            (Kind::Futex, None) => operation_of(name).map(|op| Object::Futex(op, 0)),
             _ => Some(Object::Call(call)),
         };
         self.born.remove(&tid);
@@ -124,7 +129,7 @@ impl Calls {
         name: Option<&[u8]>,
         result: Option<i64>,
     ) {
-        let is_wanted = self.table.kind != Kind::Futex || name == Some(b"futex");
+        let is_wanted = self.table.kind != Kind::Futex || name.and_then(operation_of).is_some();
         let why = ground.why();
         let Some(tid) = ground.who(seen).filter(|tid| *tid != 0) else {
             if is_wanted {

@@ -182,6 +182,15 @@ impl Ground {
         }
     }
 
+    /// The reason for not measuring an operation that started at `mark`: its end was not recorded, or may be the end of
+    /// another operation at the same address.
+    pub(super) fn why_gone(&self, mark: Mark) -> Why {
+        match self.spans(mark) {
+            true => self.why(),
+            false => Why::Identical,
+        }
+    }
+
     /// The reason for not measuring an operation of a CPU that started at `mark`, and has not ended.
     pub(super) fn why_on_since(&self, cpu: u32, mark: Mark) -> Why {
         match self.spans_on(cpu, mark) {
@@ -216,7 +225,7 @@ impl Ground {
     /// Whether the CPU or a field has a value that no kernel records: the event is from a damaged part of the trace.
     pub(super) fn is_impossible(seen: &Seen<'_>) -> bool {
         match seen.step {
-            // An existing thread is on no CPU.
+            // A thread that existed before the first event is on no known CPU.
             Step::Known(What::There { .. }) => false,
             _ if seen.cpu >= CPUS => true,
             Step::Known(What::Switch { prev, next, .. }) => prev < 0 || next < 0,

@@ -2,7 +2,7 @@
 
 //! Operations, and the groups in which they are counted.
 
-use super::step::{Operation, Reclaim};
+use super::step::{Operation, PacketEnd, Reclaim};
 use crate::context::{Disk, Vector};
 use crate::event::Priority;
 use crate::files::FileName;
@@ -18,7 +18,7 @@ pub struct TaskId(pub(super) u32);
 pub enum Kind {
     /// From waking to running.
     Wakeup,
-    /// A sleep, from the switch from the thread to its wakeup.
+    /// A sleep, from the thread's switch-out to its wakeup.
     Sleep,
     /// A thread on a CPU, from one switch to the next.
     Run,
@@ -46,6 +46,12 @@ pub enum Kind {
     Work,
     /// Reclaim or compaction of memory.
     Reclaim,
+    /// A packet in the backlog of a CPU, until it is received.
+    Backlog,
+    /// A packet, from reception until it is copied to user space, consumed or dropped.
+    Receive,
+    /// A packet to send, from `net_dev_queue` until the driver has taken it.
+    Transmit,
 }
 
 /// A grouping.
@@ -62,9 +68,9 @@ pub enum By {
     /// Priority of the thread.
     Priority,
     /// The object of the operation: interrupt line, vector, call, kind of lock, disk with operation, kind of sleep and
-    /// of waker, function of a work item, kind of reclaim.
+    /// of waker, function of a work item, kind of reclaim, network device with the end of a received packet.
     Object,
-    /// Disk.
+    /// Disk or network device.
     Device,
     /// Address of the lock or futex.
     Lock,
@@ -101,6 +107,8 @@ pub enum Object {
     Work(u64, Option<Name>),
     /// A kind of reclaim.
     Reclaim(Reclaim),
+    /// A network device and, for [`Kind::Receive`], how the packet ended.
+    Packet(Name, Option<PacketEnd>),
 }
 
 impl Object {
@@ -129,9 +137,9 @@ pub enum File {
 /// What ended a sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WokenBy {
-    /// This thread; `None` in a group, which has any thread.
+    /// This thread. `None`, in the key of a group, stands for any thread.
     Thread(Option<TaskId>),
-    /// This thread, or an interrupt of the thread: not all interrupts are recorded.
+    /// This thread, or an interrupt of it: not all interrupts are recorded. `None` stands for any thread.
     Perhaps(Option<TaskId>),
     /// The handler of an interrupt line.
     Irq(i32, Name),
@@ -160,10 +168,12 @@ pub enum Key {
     Cpu(u32),
     /// A priority, as the kernel counts.
     Priority(Option<i32>),
-    /// An object; addresses of locks are 0, and threads that ended sleeps and workqueues are left out.
+    /// An object. Addresses of locks and futexes are 0; workqueues, and the threads that ended sleeps, are left out.
     Object(Object),
     /// A disk.
     Device(Disk),
+    /// A network device.
+    Network(Name),
     /// The address of a lock or futex.
     Lock(u64),
     /// A file; `None` for calls that work on no file, or on several.
@@ -210,16 +220,22 @@ impl Case {
 /// Counters of a row besides its durations; each kind of table has some of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extra {
-    /// Calls or requests that ended with an error.
+    /// Calls or requests that ended with an error, and packets that the driver did not send.
     Errors,
     /// Switches to a thread on a CPU other than its last one.
     Migrations,
     /// Completions of a part of a request.
     Parts,
-    /// Requests that the driver gave back.
+    /// Requests or packets that the driver gave back.
     Requeues,
-    /// Requests that became a part of another request.
+    /// Requests or packets that became a part of another one.
     Merges,
     /// Sleeps whose waker is not recorded.
     Unknown,
+    /// Packets to send that were freed before their `net_dev_xmit`, most of them since they were cut into segments.
+    Consumed,
+    /// Packets that were dropped in a backlog, or before the driver took them.
+    Dropped,
+    /// Received packets that were passed on to another device, to be received again or merged by GRO.
+    Replaced,
 }

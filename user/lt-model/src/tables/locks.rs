@@ -20,8 +20,8 @@ use crate::event::What;
 /// `LCB_F_MUTEX`
 const MUTEX: u32 = 32;
 
-/// The kind of a lock, as `perf lock` calls it. The flags are LCB_F_SPIN, _READ, _WRITE, _RT, _PERCPU and _MUTEX,
-/// 1 to 32.
+/// The kind of a lock, as the tracker `lock` calls it. The flags are LCB_F_SPIN, _READ, _WRITE, _RT, _PERCPU and
+/// _MUTEX, 1 to 32.
 fn kind(flags: u32) -> &'static str {
     match flags {
         0 => "semaphore",

@@ -39,7 +39,7 @@ pub(super) enum Completed {
     All(Live),
     /// A part of the request has ended.
     Part(Live),
-    /// A flush that was not issued itself.
+    /// A flush ended that has no issue of its own.
     Nothing,
     /// The request was not seen before.
     Unknown,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Sleeps: from the switch from a thread to its wakeup, with the kind of the sleep and what ended it.
+//! Sleeps: from a thread's switch-out to its wakeup, with the kind of the sleep and what ended it.
 //!
 //! ```text
 //! running    switched out, asleep    woken         running
@@ -9,7 +9,7 @@
 //!
 //! The waker is found by the rules of the model, whose builder follows the current state of each CPU here, and keeps no
 //! history. A thread that is woken on its way to sleep, before it is switched out, does not sleep. If it is woken once
-//! more before it runs, the first wakeup was void.
+//! more before it runs, the first wakeup was void, and the second one ends the sleep.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub struct Recorded {
     pub softirqs: bool,
     /// Starts and ends of functions of hrtimers, or of the local timer's interrupt.
     pub timers: bool,
-    /// Starts and ends of interrupts that CPUs send, or the architecture has no events of them.
+    /// Starts and ends of interrupts that CPUs send; also true if the architecture has no events of them.
     pub ipis: bool,
     /// `timer_expire_entry`.
     pub wheel: bool,
@@ -47,7 +47,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Whether the events show that a thread was not interrupted.
+    /// Whether the events would show an interrupt of a thread.
     #[must_use]
     pub fn has_interrupts(&self) -> bool {
         self.handlers && self.softirqs && self.timers && self.ipis
@@ -155,7 +155,7 @@ impl Sleeps {
                 ..
             }) => What::WorkEnd,
             Step::Block(_) | Step::Work(_) => return,
-            Step::Reclaims(_) | Step::Reclaimed(_) => return,
+            Step::Reclaims(_) | Step::Reclaimed(_) | Step::Packet(_) => return,
             Step::Contended { .. } | Step::Acquired { .. } | Step::File => return,
         };
         self.model.feed(&Event {
@@ -165,9 +165,14 @@ impl Sleeps {
         });
     }
 
-    /// What wakes a thread with this name now.
-    fn woken_by(&mut self, ground: &mut Ground, seen: &Seen<'_>, name: &[u8]) -> WokenBy {
-        let Some(waker) = self.model.current_waker(seen.time, seen.cpu, name) else {
+    /// What wakes this thread, of this name, now.
+    fn woken_by(
+        &mut self,
+        ground: &mut Ground,
+        seen: &Seen<'_>,
+        (tid, name): (i32, &[u8]),
+    ) -> WokenBy {
+        let Some(waker) = self.model.current_waker(seen.time, seen.cpu, tid, name) else {
             return WokenBy::Unrecorded;
         };
         if let Some(tid) = waker.by().and_then(|thread| self.model.tid(thread)) {
@@ -212,7 +217,7 @@ impl Sleeps {
                 },
                 since,
             }) => {
-                let woken_by = self.woken_by(ground, seen, name);
+                let woken_by = self.woken_by(ground, seen, (tid, name));
                 let times = (since.time, seen.time);
                 let object = Some(Object::Sleep(sleep, woken_by));
                 let mut case = ground.case(times, seen.cpu, Some(tid), object);

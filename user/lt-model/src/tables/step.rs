@@ -68,6 +68,8 @@ pub enum Step<'a> {
     Reclaims(Reclaim),
     /// The current thread ends its reclaim or compaction.
     Reclaimed(Reclaim),
+    /// A step of a packet.
+    Packet(Packet<'a>),
 }
 
 /// The operation of a disk request.
@@ -152,4 +154,57 @@ pub enum Reclaim {
     Compaction,
     /// In the background, by kswapd: `mm_vmscan_kswapd_wake`, which may be repeated, and `mm_vmscan_kswapd_sleep`.
     Kswapd,
+}
+
+/// A step of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// The step.
+    pub stage: PacketStage,
+    /// The address of the packet's `sk_buff`.
+    pub skb: u64,
+    /// The name of the network device; empty if the event does not have it.
+    pub device: &'a [u8],
+    /// Bytes of the packet; 0 if the event does not have them.
+    pub len: u64,
+    /// What the driver returned; 0 for all stages except [`PacketStage::Sent`].
+    pub result: i64,
+}
+
+/// Stage of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PacketStage {
+    /// `netif_rx`: the packet is put into the backlog of a CPU.
+    Backlog,
+    /// `netif_receive_skb`: the network layer receives the packet.
+    Received,
+    /// `napi_gro_receive_entry`: GRO gets the packet, and may merge it into another one without a further event.
+    Gro,
+    /// `skb_copy_datagram_iovec`: data of the packet is copied to user space.
+    Copied,
+    /// `consume_skb`: the packet is freed after it has served its purpose.
+    Consumed,
+    /// `kfree_skb`: the packet is dropped.
+    Dropped,
+    /// `__kfree_skb` or `skb_attempt_defer_free`: functions that free a packet without a tracepoint.
+    Freed,
+    /// `kfree_skb_partial`: the packet became a part of another one.
+    Merged,
+    /// `net_dev_queue`: the packet is about to be put into the queue of a device.
+    Queued,
+    /// `net_dev_start_xmit`: the packet is passed to the driver.
+    Started,
+    /// `net_dev_xmit`: the driver's function has returned.
+    Sent,
+}
+
+/// The end of a received packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PacketEnd {
+    /// Its data was copied to user space.
+    Copied,
+    /// It was freed after it had served its purpose.
+    Consumed,
+    /// It was dropped.
+    Dropped,
 }

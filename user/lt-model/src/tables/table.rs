@@ -13,7 +13,7 @@ use crate::names::Name;
 pub struct Row {
     /// The durations.
     pub sums: Sums,
-    extra: [u64; 6],
+    extra: [u64; 9],
 }
 
 impl Row {
@@ -39,7 +39,8 @@ pub struct Missed {
     /// The start was before the trace or the range, or the end after it.
     pub outside: u64,
     /// Identical requests were in flight at once: which of them ended first is not recorded. Of [`Kind::Queued`]: the
-    /// work item was queued again before it started.
+    /// work item was queued again before it started. Of [`Kind::Backlog`] and [`Kind::Transmit`]: the end was not seen,
+    /// or may be that of another packet with the same address.
     pub identical: u64,
 }
 
@@ -139,6 +140,7 @@ impl Table {
             (By::Name, _) => Key::Name(case.who.and_then(|(_, name)| name)),
             (By::Priority, _) => Key::Priority(case.priority.map(|prio| prio.0)),
             (By::Device, Some(Object::Disk(disk, _))) => Key::Device(disk),
+            (By::Device, Some(Object::Packet(device, _))) => Key::Network(device),
             (By::Lock, Some(Object::Lock(_, lock) | Object::Futex(_, lock))) => Key::Lock(lock),
             (By::File, _) => Key::File(case.file),
             (By::State, Some(Object::Sleep(sleep, _))) => Key::State(sleep),

@@ -6,7 +6,9 @@
 //! tracker `workqueue`: once its function has been called, the memory of an item may be used for another one.
 //!
 //! An item that is queued again before it starts was cancelled meanwhile, was moved to the end of the queue
-//! (`mod_delayed_work()`), or had just been taken by a worker. No event shows which, so its wait is not measured.
+//! (`mod_delayed_work()`), or had just been taken by a worker. No event shows which, so its wait is not measured. If it
+//! was queued on two workqueues, the one from which it starts is not known, either. Nor is it known after a gap: the
+//! item may have run there, and its memory may be used for an item of another workqueue.
 
 use std::collections::HashMap;
 
@@ -56,24 +58,24 @@ impl Works {
             workqueue: item.workqueue.map(|name| ground.names.number(name)),
             again: false,
         };
-        match self.waiting.get_mut(&item.work) {
+        let Some(earlier) = self.waiting.get_mut(&item.work) else {
+            self.waiting.insert(item.work, new);
+            return;
+        };
+        let workqueue = earlier.workqueue.filter(|of| new.workqueue == Some(*of));
+        if ground.spans(earlier.since) {
             // The item may have run in the gap, or may still be waiting.
-            Some(earlier) if ground.spans(earlier.since) => {
-                self.queued.miss(time, None, ground.why());
-                *earlier = new;
-                earlier.again = true;
-            }
-            Some(earlier) => earlier.again = true,
-            None => {
-                self.waiting.insert(item.work, new);
-            }
+            self.queued.miss(time, None, ground.why());
+            *earlier = new;
         }
+        (earlier.again, earlier.workqueue) = (true, workqueue);
     }
 
     fn start(&mut self, ground: &mut Ground, seen: &Seen<'_>, item: &Work<'_>) {
         let who = ground.who(seen);
         let waiting = self.waiting.remove(&item.work);
-        let workqueue = waiting.and_then(|waiting| waiting.workqueue);
+        let known = waiting.filter(|waiting| !ground.spans(waiting.since));
+        let workqueue = known.and_then(|waiting| waiting.workqueue);
         let object = Object::Work(item.function.unwrap_or(0), workqueue);
         if let Some(Waiting { since, again, .. }) = waiting {
             let times = (since.time, seen.time);

@@ -56,10 +56,47 @@ pub enum Place {
     Stacked,
     /// Submitted, but without a request: writeback throttling, io.cost, or no free tag.
     Unallocated,
+    /// Submitted, but without a request: no tag of the disk was free, as the stack of the thread shows.
+    NoTag,
+    /// Submitted, but without a request: held back by writeback throttling, as the stack of the thread shows.
+    WritebackThrottling,
+    /// Submitted, but without a request: held back by io.cost, as the stack of the thread shows.
+    IoCost,
+    /// Submitted, but without a request: held back by io.latency, as the stack of the thread shows.
+    IoLatency,
     /// In the queue of the I/O scheduler or of a busy disk.
     Queued,
     /// Not recorded.
     Unrecorded,
+}
+
+/// Functions in which a thread sleeps before its bio gets a request, and what each shows.
+const BEFORE_REQUEST: [(&str, Place); 4] = [
+    ("blk_mq_get_tag", Place::NoTag),
+    ("wbt_wait", Place::WritebackThrottling),
+    ("ioc_rqos_throttle", Place::IoCost),
+    ("blkcg_iolatency_throttle", Place::IoLatency),
+];
+
+impl Place {
+    /// The kernel function that shows this place, if a stack does.
+    #[must_use]
+    pub fn function(self) -> Option<&'static str> {
+        let mut all = BEFORE_REQUEST.iter();
+        let of = all.find(|(_, place)| *place == self);
+        of.map(|(function, _)| *function)
+    }
+
+    /// The place of the request of a thread that sleeps for this leaf, if the leaf's function shows that the thread has
+    /// no request yet.
+    pub(crate) fn of_sleep(leaf: Leaf) -> Option<Self> {
+        let Leaf::Resource(_, function) = leaf else {
+            return None;
+        };
+        let mut all = BEFORE_REQUEST.iter();
+        let of = all.find(|(name, _)| *name == function);
+        of.map(|(_, place)| *place)
+    }
 }
 
 /// The end of a chain of waits: a cause that is not a thread.

@@ -44,7 +44,7 @@ pub struct Stay {
     pub end: u64,
     /// Its activity, or the cause of its wait: [`Cause::Blocked`] or [`Cause::Idle`] if `by` names its waker.
     pub cause: Cause,
-    /// The thread that woke it, unless the wait has another cause, as that of a stopped or traced thread has.
+    /// The thread that woke it; `None` if the wait has another cause, for example if a tracer stopped the thread.
     pub by: Option<ThreadId>,
     /// The file of the system call in which it is, if known.
     pub file: Option<FileName>,

@@ -146,9 +146,9 @@ pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, 
     }
 }
 
-/// If a softirq or interrupt thread ran the timer, or completed the request, that ended the sleep of `thread` at `end`:
-/// the times that it waited for a CPU, since it was last woken. Empty if the due time is known: the path then
-/// follows that thread.
+/// Returns the waits for a CPU of the softirq or interrupt thread that ended the sleep of `thread` at `end`, by running
+/// a timer or completing a request. Only its waits since its last wakeup count. Empty if no such thread ended the
+/// sleep, or if the due time is known: the path then follows that thread.
 #[must_use]
 pub fn handled(model: &Model, thread: ThreadId, end: u64) -> Vec<Piece> {
     waits_of_handler(model, thread, end).unwrap_or_default()
@@ -335,7 +335,7 @@ impl Walk<'_> {
             _ => {
                 let mut cause = Cause::of(self.model, interval);
                 let request = interval.waker.and_then(|w| self.model.request(w));
-                cause = self.of_others(id, interval, request, cause);
+                cause = self.of_others(id, interval, slept, request, cause);
                 // The last event before the wakeup of ksoftirqd need not be the reason for it.
                 if let (Some(left), Cause::For(leaf, call)) = (left_by, cause)
                     && (is_of_softirq(leaf) || self.model.is_of_softirqs(id))
@@ -408,17 +408,21 @@ impl Walk<'_> {
 
     /// Returns the cause of a wait, given the `cause` that its waker shows. The two differ if a disk ended the wait by
     /// completing another thread's request, whose stages do not show the stages of the waiting thread's own request, or
-    /// if the waiting thread had no request yet.
+    /// if the waiting thread had no request yet, as `slept` or later events show.
     fn of_others(
         &self,
         id: ThreadId,
         sleep: &Interval,
+        slept: Option<Slept>,
         request: Option<Request>,
         cause: Cause,
     ) -> Cause {
         let Cause::For(Leaf::Disk(Some(disk)) | Leaf::Completion(disk), call) = cause else {
             return cause;
         };
+        if let Some(place) = slept.and_then(|slept| Place::of_sleep(slept.leaf)) {
+            return Cause::Held(disk, place, call);
+        }
         if self.model.had_no_request(id, sleep.begin, sleep.end) {
             return Cause::Held(disk, Place::Unallocated, call);
         }

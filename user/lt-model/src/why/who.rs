@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The users of a processor, and the thread that had a given number.
+//! The users of a processor or a disk, and the thread that had a given number.
 
-use crate::{Model, ThreadId, Use};
+use crate::{Disk, Model, Served, ThreadId, Use};
 
-use super::cause::Cause;
+use super::cause::{Cause, Place};
 use super::path::Piece;
 
 /// The longest activity of the processor while a thread waited for it, and its length; `None` for other pieces, and if
@@ -33,6 +33,22 @@ pub fn used(model: &Model, cpu: u32, from: u64, to: u64) -> Vec<(Use, u64)> {
     }
     sums.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
     sums
+}
+
+/// The disk for a free request of which a thread waited in these pieces of one cause, in time order, and the requests
+/// that the disk served meanwhile, if they are all recorded. `None` for other pieces. These requests had tags of the
+/// disk, but need not be the reason for the wait.
+#[must_use]
+pub fn served<'p>(
+    model: &Model,
+    pieces: impl IntoIterator<Item = &'p Piece>,
+) -> Option<(Disk, Option<Served>)> {
+    let mut pieces = pieces.into_iter().peekable();
+    let Cause::Held(disk, Place::Unallocated | Place::NoTag, _) = pieces.peek()?.cause else {
+        return None;
+    };
+    let waits: Vec<(u64, u64)> = pieces.map(|piece| (piece.begin, piece.end)).collect();
+    Some((disk, model.served(disk, &waits)))
 }
 
 /// Finds the thread numbered `tid` that existed for the longest part of the time.

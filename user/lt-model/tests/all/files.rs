@@ -319,6 +319,49 @@ fn a_close_whose_start_is_not_recorded_makes_everything_unknown() {
 }
 
 #[test]
+fn an_unnamed_call_whose_start_is_not_recorded_may_be_io_uring() {
+    let mut s = Script::new();
+    s.opens(0, "/a", 3);
+    s.reads(0, &[3]);
+    s.ends(1, "unknown", 0);
+    s.reads(0, &[3]);
+    // From here on, 7 shares its descriptors with no other thread.
+    s.sees(0, &FileEvent::Exec { tid: 7, old: 7 });
+    s.opens(0, "/c", 4);
+    s.opens(1, "/d", 4);
+    s.reads(0, &[4]);
+    s.reads(1, &[4]);
+    s.calls(0, "unknown", Access::Nothing, 0);
+    s.reads(0, &[4]);
+    assert_eq!(s.files(), "/a - /c - /c");
+}
+
+#[test]
+fn an_unshare_whose_start_is_not_recorded_makes_everything_unknown() {
+    let mut s = Script::new();
+    s.dumps(7, 0x10);
+    s.dumps(8, 0x10);
+    // From here on, 8 may have a table of its own.
+    s.ends(1, "unshare", 0);
+    s.opens(0, "/a", 3);
+    s.reads(1, &[3]);
+    s.calls(1, "unshare", Access::Unshare(0), 0);
+    s.reads(0, &[3]);
+    assert_eq!(s.files(), "- /a");
+}
+
+#[test]
+fn a_close_of_no_descriptor_changes_nothing() {
+    let mut s = Script::new();
+    s.opens(0, "/a", 3);
+    for call in ["close", "dup", "dup2", "close_range"] {
+        s.calls(0, call, Access::Nothing, -9);
+    }
+    s.reads(0, &[3]);
+    assert_eq!(s.files(), "/a");
+}
+
+#[test]
 fn a_thread_that_is_not_known_may_share_any_descriptors_that_were_not_made_here() {
     let mut s = Script::new();
     s.opens(0, "/a", 3);
@@ -390,6 +433,32 @@ fn io_uring_and_calls_that_change_anything_leave_nothing_known() {
 }
 
 #[test]
+fn the_end_of_a_call_shows_an_io_uring() {
+    let mut s = Script::new();
+    s.opens(1, "/a", 3);
+    s.reads(1, &[3]);
+    s.ends(1, "io_uring_enter", 1);
+    s.reads(1, &[3]);
+    assert_eq!(s.files(), "/a -");
+}
+
+/// A thread of the kernel may perform the operations of the ring, without a system call.
+#[test]
+fn after_missing_events_an_io_uring_still_leaves_nothing_known() {
+    for is_known in [false, true] {
+        let mut s = Script::new();
+        if is_known {
+            s.sees(0, &FileEvent::Exec { tid: 7, old: 7 });
+        }
+        s.calls(0, "io_uring_setup", Access::Ring, 4);
+        s.loses(1);
+        s.opens(0, "/a", 5);
+        s.reads(0, &[5]);
+        assert_eq!(s.files(), "-", "{is_known}");
+    }
+}
+
+#[test]
 fn a_call_that_has_not_ended_has_its_file_up_to_the_end_or_a_gap() {
     for loses in [false, true] {
         let mut s = Script::new();
@@ -403,6 +472,25 @@ fn a_call_that_has_not_ended_has_its_file_up_to_the_end_or_a_gap() {
         s.reads.push((7, begin, s.now));
         assert_eq!(s.files(), "/a", "{loses}");
     }
+}
+
+#[test]
+fn files_are_known_only_where_all_calls_are_recorded() {
+    let mut builder = Builder::new();
+    builder.has_files(4, 10);
+    let mut s = Script::with(builder);
+    s.opens(0, "/a", 3);
+    s.reads(0, &[3]);
+    s.opens(0, "/b", 4);
+    s.reads(0, &[4]);
+    s.begins(0, "read", Access::On(4));
+    let begin = s.now;
+    s.reads(1, &[4]);
+    s.ends(0, "read", 1);
+    s.reads.extend([(7, begin, 10), (7, begin, s.now)]);
+    s.opens(0, "/c", 5);
+    s.reads(0, &[5]);
+    assert_eq!(s.files(), "- /b - /b - -");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod any;
 mod io;
 mod irq;
 mod locks;
+mod net;
 mod reclaim;
 mod sched;
 mod sleeps;
@@ -14,7 +15,8 @@ mod work;
 
 use lt_model::tables::{
     Analysis, Block, BlockStage, Builder, By, Case, Extra, File, Key, Kind, Missed, Object,
-    Operation, Range, Reclaim, Recorded, Row, Seen, Step, Table, Tables, WokenBy, Work, WorkStage,
+    Operation, Packet, PacketEnd, PacketEvents, PacketStage, Range, Reclaim, Recorded, Row, Seen,
+    Step, Table, Tables, WokenBy, Work, WorkStage,
 };
 use lt_model::{Access, Disk, Event, FileEvent, FilePath, What};
 

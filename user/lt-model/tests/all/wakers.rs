@@ -2,7 +2,7 @@
 
 //! Wakers, from tables of events.
 
-use lt_model::{Builder, Disk, Event, Model, What};
+use lt_model::{Builder, Disk, Event, Model, Sleep, Stage, SwitchedOut, What};
 
 use crate::made::*;
 use crate::told::told;
@@ -387,6 +387,35 @@ fn a_disk_wakes_whom_the_end_of_its_request_wakes() {
         waking(6, 0, 7),
     ];
     assert_eq!(then(&gone), "0..6 blocked by 8");
+}
+
+/// 7 is woken in the softirq that has completed a request of a disk on the network.
+#[test]
+fn a_network_disk_wakes_only_whom_its_request_concerns() {
+    const D: SwitchedOut = SwitchedOut::Blocked(Sleep::Uninterruptible);
+    let disk = Disk(8 << 20);
+    let waker = |submitter, out| {
+        let m = model(&[
+            switch(0, 0, 0, R, submitter),
+            request(1, Stage::Queued, disk, 8),
+            request(2, Stage::Issued, disk, 8),
+            switch(3, 0, submitter, R, 9),
+            switch(4, 0, 9, R, 7),
+            switch(5, 0, 7, out, 9),
+            softirq(6, NET_RX),
+            completed(7, disk, Some((8, 8))),
+            waking(8, 0, 7),
+            softirq_end(9, NET_RX),
+            switch(10, 0, 9, R, 7),
+        ]);
+        let told = told(&m, 7);
+        let by = told.split(" by ").nth(1).unwrap();
+        by.split(", ").next().unwrap().to_string()
+    };
+    assert_eq!(waker(8, D), "disk 8:0");
+    assert_eq!(waker(7, S), "disk 8:0");
+    // A packet for 7, which waits for no disk.
+    assert_eq!(waker(8, S), "NET_RX");
 }
 
 #[test]

@@ -12,7 +12,8 @@ use crate::root::Root;
 /// The process of `--pid`, on the isolated CPUs 2 and 3 of 4.
 pub(super) const PID: u32 = 100;
 
-/// Stands for the contents of a file that is missing. Contents that start with `-> ` stand for a link.
+/// Stands for the contents of a file that is missing. Contents that start with `-> ` stand for a
+/// link.
 pub(super) const GONE: &str = "<gone>";
 
 /// Returns a `stat` file; the numbers are flags, minor and major faults, priority and policy.
@@ -121,7 +122,7 @@ pub(super) fn ready() -> Vec<(&'static str, String)> {
         ("/proc/1/fdinfo/0", s("pos:\t0\nflags:\t02\n")),
         (
             "/proc/1/fdinfo/7",
-            s("link_type:\ttracing\nlink_id:\t3\nattach_type:\t27\n"),
+            s("link_type:\ttracing\nlink_id:\t3\nprog_id:\t2\nattach_type:\t27\n"),
         ),
         (
             "/proc/50/task/50/stat",

@@ -45,8 +45,8 @@ pub(crate) fn parse_line(line: &str) -> Result<Event> {
     Ok(event)
 }
 
-/// Returns babeltrace2's warning that the tracer discarded events or packets, or may have, if `line` ends with it: the
-/// warning may be in the middle of another line, since standard output is buffered.
+/// Returns babeltrace2's warning that the tracer discarded events or packets, or may have, if `line` has one. The
+/// warning may start in the middle of another line, since standard output is buffered.
 pub(crate) fn discarded(line: &str) -> Option<&str> {
     let (_, warning) = line.split_once("WARNING: ")?;
     warning.contains("discarded").then_some(warning)

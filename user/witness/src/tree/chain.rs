@@ -71,6 +71,17 @@ impl Chain {
         }
     }
 
+    /// Whether the chain is that of a worker in its item: since the last `work`, its task was woken only from sleeps
+    /// that are on the chain.
+    pub(super) fn is_of_work(&self) -> bool {
+        let end = self.steps.len();
+        let is = |at: usize, kind: &str| self.steps[at].what.starts_with(kind);
+        let work = (0..end).rfind(|&at| is(at, "work:"));
+        work.is_some_and(|work| {
+            (work + 1..end).all(|at| !is(at, "waking:") || is(at - 1, "sleep:"))
+        })
+    }
+
     /// Returns the position of the last step's line.
     pub(super) fn last_at(&self) -> usize {
         self.steps.last().map_or(0, |step| step.at)

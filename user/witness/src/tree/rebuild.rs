@@ -99,8 +99,8 @@ enum Is {
 struct Task {
     is: Is,
     tip: Option<Chain>,
-    /// The work item that the task executes, by its address.
-    work: Option<String>,
+    /// The address and the function of the work item that the task executes.
+    work: Option<(String, String)>,
     /// A wakeup while another CPU shows the task running; the tip that it makes if the task was
     /// asleep; and whether the waker may have released a lock.
     ahead: Option<(Step, Option<Chain>, bool)>,
@@ -256,8 +256,13 @@ impl Rebuild {
             "workqueue_queue_work" | "sched_kthread_work_queue_work" => {
                 let function = word(line.fields, "function=")?;
                 let work = word(line.fields, "work struct=")?.to_string();
-                let by = self.task(line.current).work.as_ref();
-                if line.context == "task" && by == Some(&work) {
+                let task = self.task(line.current);
+                // As in the module, the address alone decides if the worker's chain lacks the function.
+                let is_known = task.tip.as_ref().is_some_and(Chain::is_of_work);
+                let may_be = |called: &str| called == function || !is_known;
+                let by = task.work.as_ref();
+                let is_by = by.is_some_and(|(by, called)| *by == work && may_be(called));
+                if line.context == "task" && is_by {
                     // The item defers the rest of its work, whose origin is unknown.
                     self.works.remove(&work);
                 } else {
@@ -426,7 +431,7 @@ impl Rebuild {
         // A work item that runs in a softirq is on the chain of that softirq.
         if line.context == "task" {
             let task = self.task(line.current);
-            task.work = Some(work.to_string());
+            task.work = Some((work.to_string(), function.to_string()));
             let worker = task.tip.take();
             task.tip = chain.map(|mut chain| {
                 if let Some(worker) = worker {
@@ -475,11 +480,14 @@ impl Rebuild {
             .or_else(|| comm.strip_prefix("ktimers/"));
         if let Some(cpu) = of_softirqs {
             if cpu.parse() == Ok(line.cpu) && !matches!(is, Is::Running(_) | Is::Queued) {
-                let thread = Thread {
-                    woken: Some(woken),
-                    switched: None,
-                };
-                self.cpu(line).threads.insert(tid, thread);
+                // In the state `D` it waits for a lock, and has run since its waking.
+                if is != Is::Waiting {
+                    let thread = Thread {
+                        woken: Some(woken),
+                        switched: None,
+                    };
+                    self.cpu(line).threads.insert(tid, thread);
+                }
                 self.task(tid).is = Is::Queued;
             }
             return Ok(());

@@ -33,9 +33,9 @@ histogram of each, and what was not measured. A click sorts the rows. The page\n
 needs no network.\n\
 \n\
 --folded prints `frame;frame;frame NANOSECONDS`: the table, the process, the\n\
-name of the thread, and the call, disk, lock, waker or kind of reclaim; for\n\
-interrupts and work items only the table and the line, softirq or function. The\n\
-sums are those of the tables.\n\
+name of the thread, and the call, disk, lock, waker, kind of reclaim or network\n\
+device; for interrupts and work items only the table and the line, softirq or\n\
+function. The sums are those of the tables.\n\
 \n\
 --parquet writes every measured operation as a row, for SQL over the traces of\n\
 many hosts; --host names the host if the trace does not."
@@ -68,12 +68,13 @@ pub(crate) const SLEEPS: &str = help!(
     "time from there until it runs is that of analyze wakeups. Without sched_waking,\n"
     "sched_wakeup is the end. CPU is the waker's.\n"
     "\n"
-    "--by state: S, D, I, T or t, as in ps. --by waker: the thread, interrupt,\n"
-    "softirq, timer or disk that woke the thread. --by kind: the state and the kind\n"
-    "of waker; --by stack: also the process and the thread. UNKNOWN is the number of\n"
-    "sleeps whose waker is not recorded. irq_handler_*, irq_softirq_*,\n"
-    "timer_hrtimer_expire_* and x86_irq_vectors_* show whether the waker was an\n"
-    "interrupt or the thread on its CPU; block_rq_complete shows the disk.\n"
+    "--by state: S, D, I, T or t, as in ps, or other. --by waker: the thread,\n"
+    "interrupt, softirq, timer or disk that woke the thread. --by kind: the state\n"
+    "and the kind of waker; --by stack: also the process and the thread. UNKNOWN is\n"
+    "the number of sleeps whose waker is not recorded. irq_handler_*,\n"
+    "irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* show whether the\n"
+    "waker was an interrupt or the thread on its CPU; block_rq_complete shows the\n"
+    "disk.\n"
 );
 
 pub(crate) const CPU: &str = help!(
@@ -83,10 +84,10 @@ pub(crate) const CPU: &str = help!(
     "  latency-tracker analyze cpu trace --folded | flamegraph.pl\n"
     "  latency-tracker analyze cpu /srv/slow/0001/trace --parquet fleet\n"
     "\n"
-    "Needs sched_switch. TIME is the time on CPUs in the range, also of runs that\n"
-    "began before it or end after it; it includes interrupts. % is of one CPU. A\n"
-    "run is from one switch to the next. Threads that were switched out although\n"
-    "they could run on are preempted until they run again, as in the tracker\n"
+    "Needs sched_switch. TIME is the time on CPUs in the range, or in an interval,\n"
+    "also of runs that began before it or end after it; it includes interrupts. % is\n"
+    "of one CPU. A run is from one switch to the next. A thread that is switched out\n"
+    "while runnable counts as preempted until it runs again, as in the tracker\n"
     "runqueue.\n"
 );
 
@@ -112,9 +113,9 @@ pub(crate) const SYSCALLS: &str = help!(
     "\n"
     "Needs system calls (latency-tracker record --events-for syscalls), and\n"
     "sched_switch or the context tid. ERRORS is the number of calls that returned\n"
-    "an error. Calls that never return are not counted. --by file also needs\n"
-    "sched_process_fork, and sched_process_exec, lttng_statedump_process_state and\n"
-    "lttng_statedump_file_descriptor add names. A name is shown only if it is\n"
+    "an error. Calls that never return are not counted. --by file needs all system\n"
+    "calls and sched_process_fork; sched_process_exec, lttng_statedump_process_state\n"
+    "and lttng_statedump_file_descriptor add names. A name is shown only if it is\n"
     "certain.\n"
 );
 
@@ -127,8 +128,8 @@ pub(crate) const IO: &str = help!(
     "  latency-tracker analyze io /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs block_rq_issue and block_rq_complete; block_rq_insert adds the time in\n"
-    "the queue, and block_rq_requeue and block_rq_merge are followed. Requests are\n"
-    "paired by disk, sector and length, as the tracker block measures them: requests\n"
+    "the queue, and block_rq_requeue and block_rq_merge are followed. The times are\n"
+    "as in the tracker block. Events are paired by disk, sector and length: requests\n"
     "that are identical in these and in flight at once are not measured.\n"
 );
 
@@ -166,11 +167,38 @@ pub(crate) const RECLAIM: &str = help!(
     "  latency-tracker analyze reclaim /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs the starts and ends of any of mm_vmscan_direct_reclaim_*,\n"
-    "mm_vmscan_memcg_reclaim_*, mm_vmscan_kswapd_wake and _sleep, and of\n"
-    "mm_compaction_*, which only perf records; and which thread ran. A thread that\n"
-    "finds no free memory, or whose cgroup is at its limit (memcg), reclaims some\n"
-    "itself and is delayed meanwhile; kswapd reclaims in the background. --by stack:\n"
-    "process, thread and kind.\n"
+    "mm_vmscan_memcg_reclaim_*, mm_vmscan_kswapd_wake and _sleep, or (only perf\n"
+    "records them) mm_compaction_*; and which thread ran. A thread that finds no\n"
+    "free memory, or whose cgroup is at its limit (memcg), reclaims some itself and\n"
+    "is delayed meanwhile; kswapd reclaims in the background. --by stack: process,\n"
+    "thread and kind.\n"
+);
+
+pub(crate) const NET: &str = help!(
+    "  latency-tracker analyze net /srv/slow/0001/trace\n"
+    "  latency-tracker analyze net trace --by process -i 1s\n"
+    "  latency-tracker analyze net trace --by cpu --json\n"
+    "  latency-tracker analyze net trace --svg net.svg\n"
+    "  latency-tracker analyze net /srv/slow/0001/trace --parquet fleet\n"
+    "\n"
+    "A packet is in the backlog of a CPU from net_if_rx to net_if_receive_skb, and\n"
+    "on its way to the driver of a device from net_dev_queue to net_dev_xmit. Needs\n"
+    "these events, skb_kfree and skb_consume, and which thread ran (latency-tracker\n"
+    "record --events-for net). The thread is the one that sent the packet; packets\n"
+    "that a softirq sent, as irq_softirq_entry and _exit show, have none.\n"
+    "\n"
+    "From netif_receive_skb to its reader, as the tracker net measures, a packet is\n"
+    "followed only in a trace of perf: some functions free packets without an event,\n"
+    "and only perf records the packets that they free, with these fprobes:\n"
+    "  for f in __kfree_skb skb_attempt_defer_free kfree_skb_partial; do\n"
+    "    echo \"f:fprobes/$f $f skbaddr=\\$arg1:x64\"\n"
+    "  done >>/sys/kernel/tracing/dynamic_events\n"
+    "  perf record -a -e 'net:*' -e 'skb:*' -e 'fprobes:*' -e 'irq:softirq_*' \\\n"
+    "    -e sched:sched_switch sleep 10\n"
+    "  perf data convert --to-ctf trace\n"
+    "The thread of a received packet is its reader. --by end also shows whether\n"
+    "packets were copied to user space, consumed or dropped. perf enables one event\n"
+    "after another, so packets of the first second are not measured.\n"
 );
 
 /// A parser of `--by`.
@@ -261,4 +289,5 @@ args! {
     LocksArgs ["kind", "lock", "thread", "process", "name"] "kind";
     WorkArgs ["function", "workqueue", "thread", "name", "cpu"] "function";
     ReclaimArgs ["process", "thread", "name", "kind", "stack"] "process";
+    NetArgs ["device", "end", "process", "thread", "name", "cpu", "stack"] "device";
 }

@@ -6,7 +6,7 @@ use super::super::csv::line;
 use super::view::{self, Report};
 
 pub(super) fn lines(report: &Report<'_>) -> Vec<String> {
-    let names = "table,from,by,group,count,sum,min,p50,p90,p99,max,exact,errors,migrations,parts,requeues,merges,share,unknown";
+    let names = "table,from,by,group,count,sum,min,p50,p90,p99,max,exact,errors,migrations,parts,requeues,merges,share,unknown,consumed,dropped,replaced";
     let mut lines = vec![names.to_string()];
     for table in &report.found.tables.tables {
         let extras = view::extras(table.kind);
@@ -40,6 +40,9 @@ pub(super) fn lines(report: &Report<'_>) -> Vec<String> {
                 extra("merges"),
                 share.map_or_else(String::new, |share| format!("{share:.6}")),
                 extra("unknown"),
+                extra("consumed"),
+                extra("dropped"),
+                extra("replaced"),
             ]));
         }
     }

@@ -66,7 +66,7 @@ pub(super) struct Found {
     pub(super) subject: Subject,
     pub(super) tables: Tables,
     pub(super) disks: BTreeMap<Disk, String>,
-    /// Names of kernel functions by address; empty unless the analysis has any, and this kernel recorded the trace.
+    /// Names of kernel functions by address; empty unless the analysis has any, and this boot recorded the trace.
     pub(super) functions: BTreeMap<u64, String>,
     pub(super) hints: Vec<&'static str>,
     /// The part of the range that is in the trace.

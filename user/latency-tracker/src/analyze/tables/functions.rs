@@ -3,7 +3,7 @@
 //! Names of kernel functions, of which a trace has only the addresses.
 //!
 //! The addresses differ between boots, so the running kernel names functions only for a trace of its own boot. Functions
-//! of modules are left out: their addresses may have been those of another module.
+//! of modules are left out: their addresses may have belonged to another module.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -119,7 +119,7 @@ impl Heat {
 
     fn panel(&self, table: &Table, (from, to): (u64, u64)) -> Panel {
         let columns = self.panels.iter().find(|(kind, _)| *kind == table.kind);
-        // If a CPU has no stream, all results of the table are dropped.
+        // If a CPU has no stream, tables of operations that may change CPUs are dropped.
         let columns = columns.filter(|_| !table.dropped);
         let column = |number: u64| {
             let begin = self.from.saturating_add(number.saturating_mul(self.width));

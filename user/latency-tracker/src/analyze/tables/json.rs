@@ -87,13 +87,17 @@ fn key(report: &Report<'_>, key: Key) -> Map<String, Value> {
         Key::Priority(prio) => one("prio", prio.into()),
         Key::Object(of) => object(report, of),
         Key::Device(disk) => one("device", disk.to_string().into()),
+        Key::Network(device) => one("device", report.found.tables.text(device).into()),
         Key::Lock(lock) => one("lock", format!("{lock:#x}").into()),
         Key::File(of) => file(report, of),
         Key::State(sleep) => one("state", view::state(sleep).into()),
         Key::Waker(by) => waker(report, by),
         Key::Workqueue(name) => one("workqueue", named(report, name)),
         Key::Stack(of, what) => {
-            let mut map = one("thread", of.map_or(Value::Null, |id| thread(report, id)));
+            let task = |id: Option<TaskId>| id.map_or(Value::Null, |id| thread(report, id));
+            let process = of.and_then(|id| report.found.tables.process(id));
+            let mut map = one("process", task(process));
+            map.insert("thread".into(), task(of));
             map.extend(what.into_iter().flat_map(|what| object(report, what)));
             map
         }
@@ -132,6 +136,10 @@ fn object(report: &Report<'_>, object: Object) -> Map<String, Value> {
         Object::Lock(kind, address) => return with_address("kind", kind, address),
         Object::Futex(op, address) => return with_address("operation", op, address),
         Object::Reclaim(kind) => json!({"reclaim": view::reclaim(kind)}),
+        Object::Packet(device, None) => json!({"device": text(device)}),
+        Object::Packet(device, Some(end)) => {
+            json!({"device": text(device), "ended": view::ended(end)})
+        }
         Object::Work(function, queue) => json!({
             "function": format!("{function:#x}"),
             "name": report.found.functions.get(&function),

@@ -3,7 +3,7 @@
 //! The analyses, and the events that they need.
 
 use anyhow::{Result, bail};
-use lt_model::tables::{Analysis, Kind, Recorded};
+use lt_model::tables::{Analysis, Kind, PacketEvents, Recorded};
 
 use crate::trace::Need;
 
@@ -19,6 +19,7 @@ pub(crate) enum Subject {
     Locks,
     Work,
     Reclaim,
+    Net,
 }
 
 const SWITCH: Need = Need::Event(&["sched_switch"]);
@@ -42,12 +43,13 @@ const TIMER_END: Need = Need::Event(&[
     "local_timer_exit",
 ]);
 const WHEEL: Need = Need::Event(&["timer_expire_entry"]);
-/// The interrupt that a CPU sends to itself; a trace that has it has all interrupts that come from no device.
+/// The interrupt that a CPU sends to itself. A trace that has it is assumed to have all interrupts that come from no
+/// device.
 const IRQ_WORK: Need = Need::Event(&["x86_irq_vectors_irq_work_entry", "irq_work_entry"]);
-/// On other architectures, interrupts that come from no device have handlers.
-const HAS_VECTORS: bool = cfg!(target_arch = "x86_64");
 const INSERT: Need = Need::Event(&["block_rq_insert"]);
 const ISSUE: Need = Need::Event(&["block_rq_issue"]);
+/// Shows which threads share descriptors.
+const FORK: Need = Need::Event(&["sched_process_fork"]);
 const COMPLETE: Need = Need::Event(&["block_rq_complete"]);
 const CONTENDED: Need = Need::Event(&["contention_begin", "lock_contention_begin"]);
 const ACQUIRED: Need = Need::Event(&["contention_end", "lock_contention_end"]);
@@ -62,6 +64,32 @@ const COMPACTION: Need = Need::Event(&["mm_compaction_begin"]);
 const COMPACTION_END: Need = Need::Event(&["mm_compaction_end"]);
 const KSWAPD: Need = Need::Event(&["mm_vmscan_kswapd_wake"]);
 const KSWAPD_END: Need = Need::Event(&["mm_vmscan_kswapd_sleep"]);
+const BACKLOG: Need = Need::Event(&["net_if_rx", "netif_rx"]);
+const RECEIVED: Need = Need::Event(&["net_if_receive_skb", "netif_receive_skb"]);
+const GRO: Need = Need::Event(&["net_napi_gro_receive_entry", "napi_gro_receive_entry"]);
+const COPIED: Need = Need::Event(&["skb_copy_datagram_iovec"]);
+const CONSUMED: Need = Need::Event(&["skb_consume", "consume_skb"]);
+const DROPPED: Need = Need::Event(&["skb_kfree", "kfree_skb"]);
+const TO_SEND: Need = Need::Event(&["net_dev_queue"]);
+const TO_DRIVER: Need = Need::Event(&["net_dev_start_xmit"]);
+const SENT: Need = Need::Event(&["net_dev_xmit"]);
+/// The events of each table of packets.
+const OF_BACKLOG: &[Need] = &[BACKLOG, RECEIVED, DROPPED];
+const OF_RECEIVED: &[Need] = &[
+    RECEIVED,
+    GRO,
+    COPIED,
+    CONSUMED,
+    DROPPED,
+    Need::Frees("__kfree_skb"),
+    Need::Frees("skb_attempt_defer_free"),
+    Need::Frees("kfree_skb_partial"),
+];
+const OF_SENT: &[Need] = &[TO_SEND, SENT, CONSUMED, DROPPED];
+/// Events with names that only perf writes.
+const OF_PERF: Need = Need::Event(&["netif_rx", "netif_receive_skb", "net_dev_start_xmit"]);
+/// perf takes less time than this to enable all events on all CPUs, ns.
+const SETTLE: u64 = 1_000_000_000;
 
 impl Subject {
     /// The name of the subcommand.
@@ -76,51 +104,69 @@ impl Subject {
             Self::Locks => "locks",
             Self::Work => "work",
             Self::Reclaim => "reclaim",
+            Self::Net => "net",
         }
     }
 
-    /// All events that the analysis uses if the trace has them.
+    /// Events whose streams the analysis needs. A CPU counts as recorded only while each of these events that the trace
+    /// has is recorded there.
     pub(super) fn needs(self) -> &'static [Need] {
         match self {
             Self::Wakeups => &[SWITCH, WAKING, WAKEUP],
-            Self::Sleeps => &[SWITCH, WAKING, WAKEUP, HANDLER, SOFTIRQ, TIMER],
+            Self::Sleeps => &[SWITCH, WAKING, WAKEUP, HANDLER, SOFTIRQ, TIMER, IRQ_WORK],
             Self::Cpu => &[SWITCH],
             Self::Irq => &[HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, RAISE],
-            Self::Syscalls => &[SWITCH, Need::Calls, Need::Returns],
+            Self::Syscalls => &[SWITCH, Need::Calls, Need::Returns, FORK],
             Self::Io => &[INSERT, ISSUE, COMPLETE],
             Self::Locks => &[SWITCH, Need::Futex, Need::Returns, CONTENDED, ACQUIRED],
             Self::Work => &[SWITCH, QUEUED, STARTED, ENDED],
             Self::Reclaim => &[SWITCH, DIRECT, MEMCG, COMPACTION, KSWAPD],
+            Self::Net => &[
+                SWITCH,
+                SOFTIRQ,
+                SOFTIRQ_END,
+                BACKLOG,
+                RECEIVED,
+                CONSUMED,
+                DROPPED,
+                TO_SEND,
+                SENT,
+            ],
         }
     }
 
-    /// The tables for which a trace with these events lacks at least one of the two events that they need.
+    /// The tables for which a trace with these events lacks at least one of the events that they need.
     pub(super) fn without(self, has: &dyn Fn(Need) -> bool) -> Vec<Kind> {
-        let pairs: &[(Kind, [Need; 2])] = match self {
+        let tables: &[(Kind, &[Need])] = match self {
             Self::Irq => &[
-                (Kind::Handler, [HANDLER, HANDLED]),
-                (Kind::Softirq, [SOFTIRQ, SOFTIRQ_END]),
-                (Kind::Raise, [RAISE, SOFTIRQ]),
+                (Kind::Handler, &[HANDLER, HANDLED]),
+                (Kind::Softirq, &[SOFTIRQ, SOFTIRQ_END]),
+                (Kind::Raise, &[RAISE, SOFTIRQ]),
             ],
-            Self::Io => &[(Kind::Queue, [INSERT, ISSUE])],
+            Self::Io => &[(Kind::Queue, &[INSERT, ISSUE])],
             Self::Locks => &[
-                (Kind::Contention, [CONTENDED, ACQUIRED]),
-                (Kind::Futex, [Need::Futex, Need::Returns]),
+                (Kind::Contention, &[CONTENDED, ACQUIRED]),
+                (Kind::Futex, &[Need::Futex, Need::Returns]),
             ],
             Self::Work => &[
-                (Kind::Queued, [QUEUED, STARTED]),
-                (Kind::Work, [STARTED, ENDED]),
+                (Kind::Queued, &[QUEUED, STARTED]),
+                (Kind::Work, &[STARTED, ENDED]),
+            ],
+            Self::Net => &[
+                (Kind::Backlog, OF_BACKLOG),
+                (Kind::Receive, OF_RECEIVED),
+                (Kind::Transmit, OF_SENT),
             ],
             _ => &[],
         };
-        let lacks = pairs
+        let lacks = tables
             .iter()
             .filter(|(_, needs)| !needs.iter().all(|need| has(*need)));
         lacks.map(|(kind, _)| *kind).collect()
     }
 
-    /// The analysis of a trace that has these events, and, except for `locks`, a hint about each table for which the
-    /// trace lacks events.
+    /// The analysis of a trace that has these events, and hints about what it does not show because other events are
+    /// missing.
     ///
     /// # Errors
     /// Names the events that are missing, and how to record them.
@@ -162,19 +208,20 @@ impl Subject {
                     handlers: always(&[HANDLER, HANDLED]),
                     softirqs: always(&[SOFTIRQ, SOFTIRQ_END]),
                     timers: always(&[TIMER, TIMER_END]),
-                    ipis: vectors || !HAS_VECTORS,
+                    ipis: vectors || has(Need::NoVectors),
                     wheel: always(&[WHEEL]),
                     calls: has(Need::AllCalls),
                     vectors,
                 };
                 if !recorded.has_interrupts() {
-                    hints.push(match HAS_VECTORS {
-                        true => {
-                            "irq_handler_*, irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* are not all in \
-                             this trace: a waker is the named thread, or an interrupt of it; record with -e 'irq_*' -e \
-                             'timer_hrtimer_expire_*' -e 'x86_irq_vectors_*'"
-                        }
+                    hints.push(match has(Need::NoVectors) {
                         false => {
+                            "irq_handler_*, irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* are not all in \
+                             this trace, nor is it known to be of arm64: a waker is the named thread, or an interrupt of \
+                             it; record with -e 'irq_*' -e 'timer_hrtimer_expire_*' and, on x86, -e \
+                             'x86_irq_vectors_*'"
+                        }
+                        true => {
                             "irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* are not all in this trace: a waker \
                              is the named thread, or an interrupt of it; record with -e 'irq_*' -e \
                              'timer_hrtimer_expire_*'"
@@ -310,6 +357,60 @@ impl Subject {
                 thread()?;
                 Analysis::Reclaim
             }
+            Self::Net => {
+                let tables = [
+                    (
+                        OF_BACKLOG,
+                        "net_if_rx, net_if_receive_skb and skb_kfree are not all in this trace: how long packets were in \
+                         a backlog is not recorded; record with -e net_if_rx -e net_if_receive_skb -e skb_kfree",
+                    ),
+                    (
+                        OF_RECEIVED,
+                        "the events that end received packets are not all in this trace, and LTTng does not have all of \
+                         them: how long packets took to reach their reader is not recorded; record with perf, as \
+                         latency-tracker analyze net --help shows",
+                    ),
+                    (
+                        OF_SENT,
+                        "net_dev_queue, net_dev_xmit, skb_consume and skb_kfree are not all in this trace: how long \
+                         packets took to be sent is not recorded; record with -e net_dev_queue -e net_dev_xmit -e \
+                         skb_consume -e skb_kfree",
+                    ),
+                ];
+                let lacks = tables
+                    .iter()
+                    .filter(|(needs, _)| !needs.iter().all(|need| has(*need)));
+                hints.extend(lacks.map(|(_, hint)| *hint));
+                if hints.len() == tables.len() {
+                    bail!(
+                        "no events net_if_rx and net_if_receive_skb, or net_dev_queue and net_dev_xmit, with skb_consume \
+                         and skb_kfree; record with latency-tracker record --events-for net"
+                    );
+                }
+                thread()?;
+                let softirqs = has(SOFTIRQ) && has(SOFTIRQ_END);
+                if !softirqs {
+                    hints.push(
+                        "no events irq_softirq_entry and irq_softirq_exit: the threads that sent and read packets are not \
+                         recorded; record with -e 'irq_softirq_*'",
+                    );
+                }
+                let is_of_perf = has(OF_PERF);
+                if is_of_perf {
+                    hints.push(
+                        "perf enables one event after another: packets of the first second are not measured",
+                    );
+                }
+                Analysis::Net(PacketEvents {
+                    starts: has(TO_DRIVER),
+                    frees: OF_RECEIVED.iter().all(|need| has(*need)),
+                    softirqs,
+                    settle: match is_of_perf {
+                        true => SETTLE,
+                        false => 0,
+                    },
+                })
+            }
         };
         Ok((analysis, hints))
     }
@@ -375,6 +476,18 @@ mod tests {
         );
         let kswapd = [KSWAPD, KSWAPD_END, SWITCH];
         assert_eq!(error(Subject::Reclaim, &kswapd), None);
+        assert!(
+            error(Subject::Net, &[BACKLOG, RECEIVED, TO_SEND, SENT])
+                .unwrap()
+                .ends_with("latency-tracker record --events-for net")
+        );
+        assert!(
+            error(Subject::Net, OF_BACKLOG)
+                .unwrap()
+                .contains("-e sched_switch")
+        );
+        let packets = [OF_SENT, &[SWITCH]].concat();
+        assert_eq!(error(Subject::Net, &packets), None);
         let locks = [CONTENDED, ACQUIRED, Need::Thread];
         assert_eq!(error(Subject::Locks, &locks), None);
         let text = error(Subject::Locks, &[SWITCH]).unwrap();
@@ -383,21 +496,43 @@ mod tests {
 
     #[test]
     fn a_thread_is_the_waker_only_if_interrupts_are_recorded() {
-        let mut irqs = vec![HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, TIMER, TIMER_END];
-        irqs.extend(HAS_VECTORS.then_some(IRQ_WORK));
-        for lacks in std::iter::once(None).chain(irqs.iter().copied().map(Some)) {
-            let has = |need: Need| {
-                let is = |of: &Need| of.always() == need;
-                let is_left = irqs.iter().any(is) && !lacks.as_ref().is_some_and(is);
-                is_left || [SWITCH, WAKING].contains(&need)
-            };
-            let (analysis, hints) = Subject::Sleeps.analysis(&has).unwrap();
-            let Analysis::Sleeps(recorded) = analysis else {
+        let irqs = [HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, TIMER, TIMER_END];
+        for vectors in [IRQ_WORK, Need::NoVectors] {
+            let irqs: Vec<Need> = irqs.into_iter().chain([vectors]).collect();
+            for lacks in std::iter::once(None).chain(irqs.iter().copied().map(Some)) {
+                let has = |need: Need| {
+                    let is = |of: &Need| of.always() == need;
+                    let is_left = irqs.iter().any(is) && !lacks.as_ref().is_some_and(is);
+                    is_left || [SWITCH, WAKING].contains(&need)
+                };
+                let (analysis, hints) = Subject::Sleeps.analysis(&has).unwrap();
+                let Analysis::Sleeps(recorded) = analysis else {
+                    panic!("{analysis:?}")
+                };
+                assert_eq!(recorded.has_interrupts(), lacks.is_none(), "{lacks:?}");
+                assert_eq!(hints.is_empty(), lacks.is_none(), "{hints:?}");
+                assert!(recorded.wakings && !recorded.calls);
+            }
+        }
+        // Where the stream of these events has not started, a CPU counts as unrecorded.
+        let starts = [HANDLER, SOFTIRQ, TIMER, IRQ_WORK];
+        let needs = Subject::Sleeps.needs();
+        assert!(starts.iter().all(|start| needs.contains(start)));
+        // Where the stream of forks has not started, files are unknown.
+        assert!(Subject::Syscalls.needs().contains(&FORK));
+    }
+
+    #[test]
+    fn packets_of_perf_are_followed_once_its_events_are_enabled() {
+        for (perf, settle) in [(false, 0), (true, SETTLE)] {
+            let is_there = |need: Need| need == SWITCH || OF_SENT.contains(&need);
+            let has = |need: Need| is_there(need) || need == OF_PERF && perf;
+            let (analysis, hints) = Subject::Net.analysis(&has).unwrap();
+            let Analysis::Net(events) = analysis else {
                 panic!("{analysis:?}")
             };
-            assert_eq!(recorded.has_interrupts(), lacks.is_none(), "{lacks:?}");
-            assert_eq!(hints.is_empty(), lacks.is_none(), "{hints:?}");
-            assert!(recorded.wakings && !recorded.calls);
+            assert_eq!(events.settle, settle);
+            assert_eq!(hints.iter().any(|hint| hint.contains("perf enables")), perf);
         }
     }
 
@@ -418,6 +553,15 @@ mod tests {
             hints.len() == 3 && hints.iter().zip(of).all(is_of),
             "{hints:?}"
         );
+        let has = |need: Need| need == SWITCH || OF_BACKLOG.contains(&need);
+        let (_, hints) = Subject::Net.analysis(&has).unwrap();
+        let of = ["reach their reader", "to be sent", "'irq_softirq_*'"];
+        assert!(
+            hints.len() == 3 && hints.iter().zip(of).all(is_of),
+            "{hints:?}"
+        );
+        let without = [Kind::Receive, Kind::Transmit];
+        assert_eq!(Subject::Net.without(&has), without);
         for (there, hint, kind) in [
             ([CONTENDED, ACQUIRED], "no calls of futex: ", Kind::Futex),
             (

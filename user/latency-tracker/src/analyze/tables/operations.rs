@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Error, Result};
-use lt_model::Disk;
-use lt_model::tables::{Builder, Case, Kind, Object, TaskId, WokenBy};
+use lt_model::tables::{self, Builder, Case, Kind, Object, TaskId, WokenBy};
+use lt_model::{Disk, FileName};
 use lt_parquet::{Coverage, Interval, Sheet};
 
 use super::super::parquet::{Dark, Output, int};
@@ -73,12 +73,13 @@ impl Operations {
         cases: &[Case],
         text: impl Fn(lt_model::Name) -> &'t str,
         task: impl Fn(TaskId) -> (i32, Option<&'t str>),
+        path: impl Fn(FileName) -> &'t str,
     ) -> Result<()> {
         if cases.is_empty() {
             return Ok(());
         }
         let rows = cases.iter();
-        let rows = rows.map(|case| self.row(kind, case, &text, &task));
+        let rows = rows.map(|case| self.row(kind, case, &text, &task, &path));
         let rows: Vec<_> = rows.collect();
         let file = self.file(kind)?;
         for (row, case) in rows.into_iter().zip(cases) {
@@ -94,6 +95,7 @@ impl Operations {
         case: &Case,
         text: impl Fn(lt_model::Name) -> &'t str,
         task: impl Fn(TaskId) -> (i32, Option<&'t str>),
+        path: impl Fn(FileName) -> &'t str,
     ) -> Interval {
         let (trace, analysis) = self.output.names();
         let named = |name| Some(text(name).to_string());
@@ -110,6 +112,10 @@ impl Operations {
             tid: case.who.map(|(tid, _)| tid.into()),
             comm: case.who.and_then(|(_, name)| named(name?)),
             prio: case.priority.map(|prio| prio.0.into()),
+            file: match case.file {
+                Some(tables::File::Named(name)) => Some(path(name).to_string()),
+                Some(tables::File::Unknown) | None => None,
+            },
             ..Interval::default()
         };
         // 0 stands for an address that is not recorded.
@@ -136,6 +142,10 @@ impl Operations {
                 (row.operation, row.lock) = (Some(operation.into()), address(lock));
             }
             Some(Object::Reclaim(kind)) => row.reclaim = Some(view::reclaim(kind).into()),
+            Some(Object::Packet(device, end)) => {
+                row.device = named(device);
+                row.ended = end.map(|end| view::ended(end).into());
+            }
             Some(Object::Work(function, queue)) => {
                 row.function = Some(format!("{function:#x}"));
                 row.name = self.functions.get(&function).cloned();
@@ -185,7 +195,7 @@ impl Operations {
         let tables = &report.found.tables;
         let (text, task) = (|name| tables.text(name), |id| tables.task(id));
         for (kind, cases) in &report.found.rest {
-            self.write(*kind, cases, text, task)?;
+            self.write(*kind, cases, text, task, |name| tables.file(name))?;
         }
         let mut coverage = Vec::new();
         for table in &tables.tables {
@@ -230,7 +240,8 @@ impl Each for Operations {
                 return;
             }
             let (text, task) = (|name| builder.text(name), |id| builder.task(id));
-            self.failed = self.write(*kind, cases, text, task).err();
+            let written = self.write(*kind, cases, text, task, |name| builder.file(name));
+            self.failed = written.err();
         }
     }
 

@@ -27,6 +27,9 @@ pub(super) fn title(kind: Kind) -> &'static str {
         Kind::Queued => "Work items, from queueing to start",
         Kind::Work => "Work items, from start to end",
         Kind::Reclaim => "Reclaim and compaction of memory",
+        Kind::Backlog => "Packets in the backlog of a CPU, until received",
+        Kind::Receive => "Received packets, until copied, consumed or dropped",
+        Kind::Transmit => "Packets to send, until their driver has returned",
     }
 }
 

@@ -4,7 +4,8 @@
 
 use lt_common::out;
 use lt_model::tables::{
-    By, Case, Extra, File, Key, Kind, Object, Operation, Reclaim, Row, Table, TaskId, WokenBy,
+    By, Case, Extra, File, Key, Kind, Object, Operation, PacketEnd, Reclaim, Row, Table, TaskId,
+    WokenBy,
 };
 use lt_model::{Disk, Sleep};
 
@@ -62,6 +63,15 @@ pub(super) fn reclaim(kind: Reclaim) -> &'static str {
     }
 }
 
+/// The name of an end of a packet.
+pub(super) fn ended(end: PacketEnd) -> &'static str {
+    match end {
+        PacketEnd::Copied => "copied",
+        PacketEnd::Consumed => "consumed",
+        PacketEnd::Dropped => "dropped",
+    }
+}
+
 /// The kind of what ended a sleep, for programs; `None` if it is not recorded.
 pub(super) fn waker(by: WokenBy) -> Option<&'static str> {
     Some(match by {
@@ -88,6 +98,14 @@ pub(super) fn extras(kind: Kind) -> &'static [(&'static str, Extra)] {
             ("merges", Extra::Merges),
         ],
         Kind::Sleep => &[("unknown", Extra::Unknown)],
+        Kind::Backlog => &[("dropped", Extra::Dropped)],
+        Kind::Receive => &[("merges", Extra::Merges), ("replaced", Extra::Replaced)],
+        Kind::Transmit => &[
+            ("errors", Extra::Errors),
+            ("requeues", Extra::Requeues),
+            ("consumed", Extra::Consumed),
+            ("dropped", Extra::Dropped),
+        ],
         _ => &[],
     }
 }
@@ -110,11 +128,14 @@ pub(super) fn name(kind: Kind) -> &'static str {
         Kind::Queued => "queued",
         Kind::Work => "work",
         Kind::Reclaim => "reclaim",
+        Kind::Backlog => "backlog",
+        Kind::Receive => "receive",
+        Kind::Transmit => "transmit",
     }
 }
 
 /// The name of a grouping: that of `--by`, except for softirqs (`vector` for `line`), calls of futex (`call` for
-/// `kind`) and `--folded` (`stack`).
+/// `kind`), packets that are not received (`device` for `end`) and `--folded` (`stack`).
 pub(super) fn grouping(table: &Table) -> &'static str {
     match (table.by, table.kind) {
         (By::Thread, _) => "thread",
@@ -134,6 +155,8 @@ pub(super) fn grouping(table: &Table) -> &'static str {
         (By::Object, Kind::Queue | Kind::Device) => "operation",
         (By::Object, Kind::Contention | Kind::Sleep | Kind::Reclaim) => "kind",
         (By::Object, Kind::Queued | Kind::Work) => "function",
+        (By::Object, Kind::Receive) => "end",
+        (By::Object, Kind::Backlog | Kind::Transmit) => "device",
         (By::Object, _) => "call",
     }
 }
@@ -147,18 +170,32 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Why figures are missing.
+    /// Why figures are missing, or not what they seem.
     pub(super) fn caveats(&self) -> Vec<String> {
         let mut caveats = self.caveats.clone();
         if let Some(cpu) = self.found.tables.absent() {
             caveats.push(format!(
-                "the trace has no stream of CPU {cpu}, so no time of a thread or a disk is measured"
+                "the trace has no stream of CPU {cpu}: what happened there is missing, and operations that may have \
+                 continued there are not measured"
             ));
+        }
+        let tables = &self.found.tables;
+        let is_relative = |(_, key): &(u64, Key)| match key {
+            Key::File(Some(File::Named(name))) => !tables.file(*name).starts_with('/'),
+            _ => false,
+        };
+        let mut keys = tables.tables.iter().flat_map(|table| table.rows.keys());
+        if keys.any(is_relative) {
+            caveats.push(
+                "a row may be several files if its name does not start with /: it is a path relative to the working \
+                 directory of each process, which is not known, or the kind of a descriptor, such as socket"
+                    .to_string(),
+            );
         }
         caveats
     }
 
-    /// Tables that are missing, and how to record the events that they need.
+    /// What is not shown because events are missing, and how to record them.
     pub(super) fn hints(&self) -> &[&'static str] {
         &self.found.hints
     }
@@ -199,6 +236,8 @@ impl<'a> Report<'a> {
             Object::Lock(kind, address) => at(kind, address),
             Object::Futex(op, address) => at(&format!("futex {op}"), address),
             Object::Reclaim(kind) => reclaim(kind).into(),
+            Object::Packet(device, None) => text(device),
+            Object::Packet(device, Some(end)) => format!("{} {}", text(device), ended(end)),
             Object::Work(function, None) => self.function(function),
             Object::Work(function, Some(queue)) => {
                 format!("{} of {}", self.function(function), text(queue))
@@ -215,7 +254,7 @@ impl<'a> Report<'a> {
         name.map_or_else(|| format!("{address:#x}"), |name| out::printable(name))
     }
 
-    /// What ended a sleep; without a thread, that of a group.
+    /// What ended a sleep. For a group of sleeps, the thread may be missing.
     fn waker(&self, by: WokenBy) -> String {
         let text = |name| out::printable(self.found.tables.text(name));
         let thread = |id: Option<TaskId>| id.map_or("a thread".into(), |id| self.thread(id));
@@ -259,6 +298,7 @@ impl<'a> Report<'a> {
             Key::Priority(prio) => prio.map_or_else(unknown, |prio| prio.to_string()),
             Key::Object(object) => self.object(object),
             Key::Device(disk) => self.disk(disk),
+            Key::Network(device) => out::printable(self.found.tables.text(device)),
             Key::Lock(lock) => format!("{lock:#x}"),
             Key::File(None) => "no file, or several".into(),
             Key::File(Some(file)) => self.file(file).unwrap_or_else(unknown),
@@ -339,8 +379,8 @@ impl<'a> Report<'a> {
     }
 
     /// The CPU usage of a row of [`Kind::Run`]: its time as a fraction of the recorded time of its CPU, or else of the
-    /// CPU that is recorded the longest. The rings of a snapshot reach back to different times, so a mean would be less
-    /// than a thread may have run.
+    /// CPU that is recorded the longest. The buffers of a snapshot reach back to different times, so a thread may have run
+    /// for longer than their mean.
     pub(super) fn share(&self, table: &Table, line: &Line<'_>) -> Option<f64> {
         let recorded = table.recorded.iter().filter(|((number, cpu), _)| {
             let is_other = matches!(line.key, Key::Cpu(of) if of != *cpu);
@@ -359,6 +399,8 @@ impl<'a> Report<'a> {
 
     /// Why operations of a table were not measured, with their number.
     pub(super) fn missed(table: &Table) -> Vec<String> {
+        const OUTSIDE: &str = "they began before the trace or the range, had not ended at its end, or a CPU was not \
+                               recorded then";
         let missed = table.missed;
         let (outside, identical) = match table.kind {
             Kind::Queued => (
@@ -366,8 +408,12 @@ impl<'a> Report<'a> {
                  end, or a CPU was not recorded then",
                 "they were queued again before they started: whether they had been cancelled or taken is not recorded",
             ),
+            Kind::Backlog | Kind::Receive | Kind::Transmit => (
+                OUTSIDE,
+                "their address went to another packet before their end was seen, or the end may be that of another one",
+            ),
             _ => (
-                "they began before the trace or the range, had not ended at its end, or a CPU was not recorded then",
+                OUTSIDE,
                 "identical requests were in flight at once, and which of them ended first is not recorded",
             ),
         };

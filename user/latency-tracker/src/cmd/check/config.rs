@@ -42,7 +42,7 @@ fn of(root: &ProcRoot, entry: &Entry, judged: bool) -> Vec<Answer> {
         odd.borrow_mut().push(answer(State::Warn, WHAT, found, ""));
     };
     let tried = entry.settings().and_then(|settings| match judged {
-        true => instance::try_out(root, &entry.tracker, &settings, &say),
+        true => instance::try_out(root, &entry.tracker, &settings, &say).map(drop),
         false => Ok(()),
     });
     let mut answers = odd.take();

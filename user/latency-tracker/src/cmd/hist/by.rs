@@ -95,7 +95,7 @@ pub(super) fn print(
         return out::json(&report(name, labels, stats, interval));
     }
     let time = if args.timestamp {
-        format!("{} ", super::super::clock())
+        format!("{} ", lt_common::clock::now())
     } else {
         String::new()
     };

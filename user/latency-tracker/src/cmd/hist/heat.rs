@@ -15,7 +15,6 @@ use lt_proc::{Histogram, Nanos, ProcRoot};
 
 use super::since;
 use crate::cli::HistArgs;
-use crate::cmd::clock;
 use crate::heat::{self, Column, HeatMap, OCTAVES, Panel, octave};
 
 /// The rows of the picture, powers of two, that have a cell in a printed line. The first cell also counts all shorter
@@ -138,7 +137,7 @@ fn line(name: &str, counts: &[u64]) -> String {
     };
     let cells: String = SHOWN.flat_map(cell).collect();
     let count = out::thousands(counts.iter().sum());
-    format!("{} {cells} {count:>9}  {name}", clock())
+    format!("{} {cells} {count:>9}  {name}", lt_common::clock::now())
 }
 
 /// The picture.

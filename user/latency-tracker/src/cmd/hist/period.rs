@@ -16,22 +16,22 @@
 //! A reading includes the time at which the instance was created. A reading of an earlier instance of the same name
 //! starts no period, since the old counters say nothing about the new instance.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use lt_common::Outcome;
 use lt_common::lttng::{make_run_dir, run_dir};
 use lt_common::out::note;
 use lt_proc::{Fields, Histogram, Labels, ProcRoot, Stats};
-use nix::fcntl::{Flock, FlockArg};
 use nix::time::{ClockId, clock_gettime};
 use tempfile::NamedTempFile;
 
 use super::{by, show};
 use crate::cli::HistArgs;
+use crate::cmd::lock;
 
 /// All delays of an instance so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ fn period(root: &ProcRoot, args: &HistArgs, name: &str) -> Result<()> {
     let directory = run_dir();
     // Two resets at once would show the same delays.
     let _lock = match args.reset {
-        true => Some(lock(directory)?),
+        true => Some(lock(&directory.join("periods.lock"))?),
         false => None,
     };
     let path = directory.join(format!("{name}.period"));
@@ -101,14 +101,6 @@ fn period(root: &ProcRoot, args: &HistArgs, name: &str) -> Result<()> {
             .with_context(|| path.display().to_string())?;
     }
     Ok(())
-}
-
-/// Locks the periods of this user until the result is dropped.
-fn lock(directory: &Path) -> Result<Flock<File>> {
-    let path = directory.join("periods.lock");
-    let file = File::create(&path).with_context(|| path.display().to_string())?;
-    Flock::lock(file, FlockArg::LockExclusive)
-        .map_err(|(_, error)| anyhow!("{}: {error}", path.display()))
 }
 
 /// Writes a reading to a temporary file, which the caller renames.

@@ -181,7 +181,7 @@ fn text(reading: &Reading, rows: &[Row], groups: Option<&[Group]>, args: &TopArg
     };
     let head = format!(
         "{}  {}, {over}",
-        super::super::clock(),
+        lt_common::clock::now(),
         out::plural(rows.len(), "instance")
     );
     out::line(&out::paint(Colour::Bold, &head))?;

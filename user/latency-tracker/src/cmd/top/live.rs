@@ -39,7 +39,7 @@ pub(super) fn run(
     state.has_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     state.is_unicode = is_unicode();
     // Before the terminal is taken over, so that errors are shown normally.
-    state.clock = super::super::clock();
+    state.clock = lt_common::clock::now();
     state.update(reader.read()?);
     let output = io::stdout()
         .as_fd()
@@ -190,7 +190,7 @@ impl Live<'_, '_> {
             Err(_) if !self.reader.is_loaded() => return Ok(Some(End::Removed)),
             reading => self.state.update(reading?),
         }
-        self.state.clock = super::super::clock();
+        self.state.clock = lt_common::clock::now();
         self.next = next(self.next, self.state.interval, start.elapsed());
         self.draw()?;
         Ok(None)

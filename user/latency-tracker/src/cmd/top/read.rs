@@ -71,6 +71,8 @@ pub(super) struct Reading {
 /// The last reading of a `pending` file.
 #[derive(Debug)]
 struct Last {
+    /// When the instance was created: another one may have its name by now.
+    created: Option<u64>,
     oldest: Vec<Pending>,
     /// Earliest time of the next reading.
     due: Instant,
@@ -147,7 +149,8 @@ impl<'a> Reader<'a> {
         let read = || Ok::<_, ProcError>((self.root.histogram(name)?, self.root.stats(name)?));
         let (created, (delays, stats)) = self.root.of_one(name, read)?;
         let at = Instant::now();
-        let last = self.last.get(name).filter(|last| at < last.due);
+        let is_valid = |last: &&Last| last.created == created && at < last.due;
+        let last = self.last.get(name).filter(is_valid);
         let is_old = last.is_some() && stats.count("pending") > 0;
         let oldest = match last {
             _ if stats.count("pending") == 0 => Vec::new(),
@@ -155,6 +158,7 @@ impl<'a> Reader<'a> {
             None => {
                 let oldest = self.root.oldest(name, HEAD)?;
                 let last = Last {
+                    created,
                     oldest: oldest.clone(),
                     due: Instant::now() + at.elapsed() * PAUSE,
                 };
@@ -181,7 +185,12 @@ impl<'a> Reader<'a> {
         let ours = self.stream.as_ref().and_then(|file| file.metadata().ok());
         // The module was loaded again.
         if inode.is_some() && ours.map(|meta| meta.ino()) != inode {
-            self.stream = self.root.open_alerts(None, true).ok();
+            self.stream = match self.root.open_alerts(None, true) {
+                Ok(stream) => Some(stream),
+                // The module is being removed again.
+                Err(error) if is_gone(&error) || !self.is_loaded() => None,
+                Err(error) => return Err(error.into()),
+            };
             self.lines = Lines::default();
         }
         let Some(stream) = &self.stream else {
@@ -293,6 +302,10 @@ mod tests {
         let hour = Duration::from_secs(3600);
         assert_eq!(read(Some(Instant::now() + hour)), (2, true));
         assert_eq!(read(Some(Instant::now())), (1, false));
+        // Another instance has the name.
+        fs::write(dir.path().join("slow/created"), "7\n").unwrap();
+        fs::write(dir.path().join("slow/pending"), "").unwrap();
+        assert_eq!(read(Some(Instant::now() + hour)), (0, false));
         fs::write(dir.path().join("slow/stats"), "attempts 2\npending 0\n").unwrap();
         let none = read(Some(Instant::now() + hour));
         assert_eq!(none, (0, false), "the counter says that there is none");
@@ -322,6 +335,21 @@ mod tests {
         let reading = reader.read().unwrap();
         assert_eq!((reading.alerts.len(), reading.missed), (1, 3));
         assert!(seen(&mut reader).is_empty());
+    }
+
+    #[test]
+    fn alerts_that_cannot_be_opened_again_are_an_error() {
+        let (dir, root) = tree();
+        let mut reader = Reader::open(&root, None).unwrap();
+        let path = dir.path().join("alerts");
+        fs::remove_file(&path).unwrap();
+        reader.drain().unwrap();
+        // Not even root can open a socket.
+        let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let error = reader.drain().unwrap_err();
+        assert_eq!(error.to_string(), path.display().to_string());
+        fs::remove_file(dir.path().join("control")).unwrap();
+        reader.drain().unwrap();
     }
 
     #[test]

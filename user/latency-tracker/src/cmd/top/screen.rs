@@ -102,7 +102,7 @@ impl Screen {
 
     /// Gives the terminal back, and stops until SIGCONT.
     ///
-    /// By SIGSTOP: the kernel ignores SIGTSTP in an orphaned process group.
+    /// Uses SIGSTOP, because SIGTSTP does not stop a process of an orphaned process group.
     pub(super) fn suspend(&mut self) -> Result<()> {
         restore();
         raise(Signal::SIGSTOP).context("cannot suspend")?;

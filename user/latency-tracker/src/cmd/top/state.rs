@@ -76,7 +76,7 @@ pub(super) struct State {
     pub(super) shows_help: bool,
     /// What the list of late operations is grouped by; `None`: single alerts.
     pub(super) by: Option<By>,
-    /// Whether the longest delays come first, not the newest alerts, or the groups with the longest totals.
+    /// Whether the longest delays come first, instead of the newest alerts or the groups with the longest totals.
     pub(super) longest_first: bool,
     /// A message about the last key.
     pub(super) note: Option<String>,
@@ -199,7 +199,7 @@ impl State {
         alerts
     }
 
-    /// The groups of these alerts, in the order of the screen.
+    /// The groups of the alerts of the instances that pass the filter, in the order of the screen.
     pub(super) fn groups(&self, by: By) -> Vec<Group> {
         let mut groups = Groups::new(by);
         let alerts = self.alerts.iter();

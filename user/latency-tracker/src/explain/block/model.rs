@@ -10,9 +10,9 @@ use lt_proc::{Alert, Reason};
 use super::event::{Dev, Event};
 use super::requests::{Request, Requests, Step, Task};
 
-/// Maximum distance between the end in the trace and the alert, ns: two probes record them, and either may be
-/// delayed.
-const NEAR: u64 = 5_000_000;
+/// Maximum distance between the times of one step in the trace and in the alert, ns: two probes record the step, and
+/// either may be delayed.
+pub(super) const NEAR: u64 = 5_000_000;
 
 /// Collects the events that concern one alert.
 #[derive(Debug)]
@@ -23,9 +23,8 @@ pub(crate) struct Explainer {
     requests: Requests,
     /// The task switches by CPU, within the window only; the first entry may be older.
     running: HashMap<u32, Vec<(u64, Task)>>,
-    /// Time of the first event of each CPU, and of the last event.
+    /// Time of the first event of each CPU.
     first: HashMap<u32, u64>,
-    last: u64,
 }
 
 /// A request that was issued later and ended earlier.
@@ -51,7 +50,7 @@ pub(crate) struct DeviceQueue {
     pub(crate) overtakers: Vec<Overtaker>,
     /// Device times of other requests that ended while the late request was there, ns.
     pub(crate) others: Option<Took>,
-    /// Device times of requests that ended earlier or were issued later, for comparison.
+    /// Device times of requests that ended before the late request was issued, or were issued after it had ended.
     pub(crate) otherwise: Option<Took>,
 }
 
@@ -94,6 +93,8 @@ pub(crate) struct Explanation {
     pub(crate) discarded: u64,
     /// Why part of the trace cannot be read.
     pub(crate) unreadable: Option<String>,
+    /// The time of day of the alert, if it is known.
+    pub(crate) clock: Option<String>,
 }
 
 impl Explainer {
@@ -107,19 +108,18 @@ impl Explainer {
             requests: Requests::default(),
             running: HashMap::new(),
             first: HashMap::new(),
-            last: 0,
         })
     }
 
     /// Processes the next event.
     pub(crate) fn feed(&mut self, event: &Event) {
         self.first.entry(event.cpu).or_insert(event.time);
-        self.last = self.last.max(event.time);
         if event.name.starts_with("block_rq_") {
             if event.dev() == Some(self.dev) {
                 self.requests.feed(event);
             }
-        } else if event.name == "sched_switch" && event.time <= self.alert.time.saturating_add(NEAR)
+        } else if event.name == "sched_switch"
+            && event.time <= self.alert.time.saturating_add(self.reach())
         {
             let task = Task {
                 comm: event.text("next_comm").unwrap_or("").to_string(),
@@ -134,9 +134,19 @@ impl Explainer {
         }
     }
 
+    /// Maximum distance between the alert and the end, in the trace, of a request that begins with the delay, ns. A
+    /// virtual CPU may lose its processor between the two probes. A request that ended in the first half of the delay is
+    /// another one, and so is a request that ended long before a timeout.
+    fn reach(&self) -> u64 {
+        match self.alert.reason {
+            Reason::Timeout => NEAR,
+            _ => NEAR.max(self.alert.delay / 2),
+        }
+    }
+
     /// Ends the request, which is still pending, at the time of the alert: the explanation stops there.
     fn end_pending(&mut self) {
-        let time = self.alert.time;
+        let (alert, time) = (&self.alert, self.alert.time);
         let pending = |r: &&mut Request| {
             let begun = [&r.inserted, &r.issued];
             let begun = begun
@@ -144,10 +154,13 @@ impl Explainer {
                 .any(|s| s.as_ref().is_some_and(|s| s.time <= time));
             r.sector == self.sector && begun && r.completed.as_ref().is_none_or(|c| c.time > time)
         };
-        if let Some(request) = self.requests.all.iter_mut().rev().find(pending) {
+        let all = self.requests.all.iter_mut().filter(pending);
+        if let Some(request) = all.min_by_key(|r| start_distance(r, alert)) {
+            // A request that waited in the I/O scheduler may have been issued later.
+            request.issued = request.issued.take().filter(|s| s.time <= time);
             request.completed = Some(Step {
                 time,
-                cpu: u32::try_from(self.alert.cpu).unwrap_or(0),
+                cpu: u32::try_from(alert.cpu).unwrap_or(0),
                 task: Task::default(),
             });
         }
@@ -155,29 +168,29 @@ impl Explainer {
 
     /// Explains the request, once the whole trace has been read.
     ///
-    /// `gap` returns why events between two times may be missing.
+    /// `gap` returns why events between two times may be missing, and `begin` the time at which the recording of a CPU
+    /// begins, if it is known: an idle CPU may have its first event much later.
     pub(crate) fn finish(
         mut self,
         discarded: u64,
         unreadable: Option<String>,
         gap: impl Fn(u64, u64) -> Option<Unrecorded>,
+        begin: impl Fn(u32) -> Option<u64>,
     ) -> Explanation {
         if self.alert.reason == Reason::Timeout {
             self.end_pending();
         }
-        let near = |r: &&Request| {
-            let end = r
-                .completed
-                .as_ref()
-                .map(|c| c.time.abs_diff(self.alert.time));
-            r.sector == self.sector && end.is_some_and(|d| d <= NEAR)
+        let alert = &self.alert;
+        let begins_with_it = |r: &Request| start_distance(r, alert).is_some_and(|d| d <= NEAR);
+        let end_distance = |r: &Request| Some(r.completed.as_ref()?.time.abs_diff(alert.time));
+        let reach = self.reach();
+        let fits = |r: &&Request| {
+            let most = if begins_with_it(r) { reach } else { NEAR };
+            r.sector == self.sector && end_distance(r).is_some_and(|d| d <= most)
         };
-        let distance = |r: &&Request| {
-            r.completed
-                .as_ref()
-                .map(|c| c.time.abs_diff(self.alert.time))
-        };
-        let request = self.requests.all.iter().filter(near).min_by_key(distance);
+        let fitting = self.requests.all.iter().filter(fits);
+        // A later request for the same sector may end closer to the alert.
+        let request = fitting.min_by_key(|r| (!begins_with_it(r), end_distance(r)));
         let steps = request.and_then(|r| Some((r, r.issued.as_ref()?, r.completed.as_ref()?)));
         let queue =
             steps.map(|(r, issued, completed)| device_queue(&self.requests, r, issued, completed));
@@ -188,12 +201,9 @@ impl Explainer {
                 time_by_task(switches, issued.time, completed.time),
             )
         });
-        let begin = self
-            .first
-            .values()
-            .copied()
-            .max()
-            .unwrap_or(self.alert.time);
+        let begins = self.first.iter();
+        let begins = begins.map(|(cpu, first)| begin(*cpu).map_or(*first, |time| time.min(*first)));
+        let begin = begins.max().unwrap_or(self.alert.time);
         Explanation {
             request: request.cloned(),
             gap: steps.and_then(|(_, issued, completed)| {
@@ -209,9 +219,16 @@ impl Explainer {
             covered: self.alert.time.saturating_sub(begin),
             discarded,
             unreadable,
+            clock: None,
             alert: self.alert,
         }
     }
+}
+
+/// Distance between the start of the delay and the closer one of the insertion and the issue of a request, ns.
+fn start_distance(request: &Request, alert: &Alert) -> Option<u64> {
+    let begun = [&request.inserted, &request.issued].into_iter().flatten();
+    begun.map(|step| step.time.abs_diff(alert.start())).min()
 }
 
 fn device_queue(

@@ -7,7 +7,7 @@ use std::fmt;
 use lt_common::out::{self, plural};
 use lt_proc::{Nanos, Reason};
 
-use super::model::{DeviceQueue, Explanation};
+use super::model::{DeviceQueue, Explanation, NEAR};
 use super::requests::{Request, Step, Task};
 use crate::analyze::words::unrecorded;
 
@@ -18,8 +18,12 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let alert = &self.alert;
         let owner = crate::explain::owner(alert);
+        let at = match &self.clock {
+            Some(clock) => format!(", at {clock}"),
+            None => String::new(),
+        };
         let what = format!(
-            "alert {} of {}: {}",
+            "alert {} of {}: {}{at}",
             alert.seq,
             alert.instance,
             alert.subject()
@@ -79,7 +83,10 @@ impl fmt::Display for Explanation {
                 writeln!(f, "  --subbuf-size or --num-subbuf.")?;
             }
             (None, _) if self.is_pending() => {
-                writeln!(f, "  The start of the request is not in the trace.")?;
+                writeln!(
+                    f,
+                    "  The request that was pending at the time of the alert is not in the trace."
+                )?;
             }
             (None, _) => {
                 writeln!(
@@ -153,7 +160,24 @@ impl Explanation {
                 0
             );
         }
-        writeln!(f, "  {:>9}  completed on CPU {cpu} at {time}{requeues}", 0)
+        writeln!(f, "  {:>9}  completed on CPU {cpu} at {time}{requeues}", 0)?;
+        let apart = self.alert.time.abs_diff(end);
+        if apart > NEAR {
+            let sign = if self.alert.time > end { '+' } else { '-' };
+            let when = format!("{sign}{}", Nanos(apart));
+            writeln!(
+                f,
+                "  {when:>9}  seen by the tracker: one of the two probes was delayed"
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Whether the alert's delay includes the time in the I/O scheduler (`from=insert`).
+    fn is_from_insert(&self) -> bool {
+        let number = |key| self.alert.fields.number(key).unwrap_or(0);
+        let before_issue = self.alert.delay.saturating_sub(number("device"));
+        before_issue > number("queue") / 2
     }
 
     fn device(&self, f: &mut fmt::Formatter<'_>, q: &DeviceQueue) -> fmt::Result {
@@ -250,12 +274,19 @@ impl Explanation {
                 plural(request.requeues as usize, "time")
             ));
         }
-        let at_device = request.at_device_for().unwrap_or(0);
-        let queued = match (&request.inserted, &request.issued) {
-            (Some(inserted), Some(issued)) => issued.time.saturating_sub(inserted.time),
+        let (issued, completed) = (request.issued.as_ref()?, request.completed.as_ref()?);
+        let queued = match &request.inserted {
+            Some(inserted) if self.is_from_insert() => issued.time.saturating_sub(inserted.time),
             _ => 0,
         };
-        let all = queued.saturating_add(at_device);
+        // Of two probes, the later one was delayed.
+        let end = completed.time.min(self.alert.time);
+        let at_device = end.saturating_sub(issued.time);
+        let delayed = match self.alert.time - end {
+            time if time > NEAR => time,
+            _ => 0,
+        };
+        let all = queued.saturating_add(at_device).saturating_add(delayed);
         if queued > at_device {
             let share = out::share(queued, all, "delay");
             return Some(format!("{share}: the request waited in the I/O scheduler."));
@@ -328,7 +359,7 @@ mod tests {
         for line in trace.lines() {
             explainer.feed(&crate::explain::block::event::of_line(line));
         }
-        explainer.finish(0, None, gap).to_string()
+        explainer.finish(0, None, gap, |_| None).to_string()
     }
 
     #[test]
@@ -371,6 +402,27 @@ mod tests {
     }
 
     #[test]
+    fn a_cpu_that_was_idle_until_after_the_alert_is_recorded_all_the_same() {
+        let late = ALERT.replace("sector=50368", "sector=8");
+        let text = |begin: Option<u64>| {
+            let mut explainer = Explainer::new(&Alert::parse(&late).unwrap()).unwrap();
+            for line in TRACE.lines() {
+                explainer.feed(&crate::explain::block::event::of_line(line));
+            }
+            let last = TRACE.lines().last().unwrap();
+            let mut idle = crate::explain::block::event::of_line(last);
+            (idle.cpu, idle.time) = (9, idle.time + 1_000_000_000);
+            explainer.feed(&idle);
+            explainer
+                .finish(0, None, |_, _| None, |cpu| begin.filter(|_| cpu == 9))
+                .to_string()
+        };
+        let covers = "The trace covers 10.00ms before the alert.";
+        assert!(text(Some(26_850_215_000)).contains(covers));
+        assert!(text(None).contains("The trace begins after the alert"));
+    }
+
+    #[test]
     fn what_is_still_pending_is_explained_up_to_the_alert() {
         // The request, 8 ms before its end.
         let alert = ALERT
@@ -390,6 +442,84 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line:?} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_request_that_begins_with_the_delay_may_end_long_before_the_alert() {
+        let late = |start: u64| {
+            let alert = ALERT.replace("time=26860215000", "time=26866215000");
+            let delay = 26_866_215_000 - start;
+            explain(
+                &alert.replace("delay=15255000", &format!("delay={delay}")),
+                TRACE,
+            )
+        };
+        let (with_it, after_it) = (26_844_960_000, 26_834_960_000);
+        for (line, start) in [
+            ("  +6.00ms  seen by the tracker: one of", with_it),
+            ("71 % of the delay (15.26ms)", with_it),
+            // The request begins 10 ms after the delay, so it is another one.
+            ("The end of the request is not in the trace", after_it),
+        ] {
+            let text = late(start);
+            assert!(text.contains(line), "{line:?} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_later_request_for_the_same_sector_is_not_the_late_one() {
+        let event = |time: u64, name: &str| {
+            format!(
+                "[{time:020}] (+0) (none) {name}: {{ cpu_id = 1 }}, {{ dev = 8388608, sector = 50368, nr_sector = 8, \
+                 tid = 170, rwbs = 4, comm = \"fio\" }}"
+            )
+        };
+        let trace = format!(
+            "{TRACE}{}\n{}",
+            event(26_864_000_000, "block_rq_issue"),
+            event(26_865_000_000, "block_rq_complete")
+        );
+        let alert = ALERT
+            .replace("time=26860215000", "time=26866215000")
+            .replace("delay=15255000", "delay=21255000");
+        let text = explain(&alert, &trace);
+        assert!(text.contains("71 % of the delay (15.26ms)"), "{text}");
+    }
+
+    #[test]
+    fn a_delay_from_the_issue_does_not_include_the_time_in_the_scheduler() {
+        // The request is inserted 30 ms earlier.
+        let is_insertion = |line: &&str| line.contains("26844860426");
+        let (inserted, others): (Vec<_>, Vec<_>) = TRACE.lines().partition(is_insertion);
+        let inserted = inserted[0].replace("26844860426", "26814860426");
+        let trace = format!("{inserted}\n{}", others.join("\n"));
+        let from_issue = ALERT
+            .replace("queue=90000", "queue=30090000")
+            .replace("device=15165000", "device=15255000");
+        let from_insert = from_issue.replace("delay=15255000", "delay=45345000");
+        for (alert, verdict) in [
+            (from_issue, "100 % of the delay (15.26ms)"),
+            (from_insert, "66 % of the delay (30.10ms)"),
+        ] {
+            let text = explain(&alert, &trace);
+            assert!(text.contains(verdict), "{verdict:?} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_issued_after_it_timed_out_was_not_at_the_device() {
+        let alert = ALERT
+            .replace("time=26860215000", "time=26844900000")
+            .replace(
+                "reason=threshold delay=15255000",
+                "reason=timeout delay=39574",
+            );
+        let text = explain(&alert, TRACE);
+        assert!(
+            text.contains("It has not been issued to the device."),
+            "{text}"
+        );
+        assert!(!text.contains("issued to the device by"), "{text}");
     }
 
     #[test]

@@ -191,16 +191,18 @@ impl Depths {
 
 /// Formats LTTng's rwbs bits as the letters of the block layer.
 fn operation(bits: u64) -> String {
+    let before = if bits & (1 << 10) != 0 { "F" } else { "" };
     let kind = match bits {
-        b if b & (1 << 1) != 0 => "D",
+        // A secure erase has the bit of a discard, too.
         b if b & (1 << 7) != 0 => "DE",
+        b if b & (1 << 1) != 0 => "D",
         b if b & 1 != 0 => "W",
         b if b & (1 << 2) != 0 => "R",
-        b if b & (1 << 8 | 1 << 10) != 0 => "F",
+        b if b & (1 << 8) != 0 => "F",
         _ => "N",
     };
     let flags = [(9, 'F'), (3, 'A'), (5, 'S'), (6, 'M')];
-    let mut text = kind.to_string();
+    let mut text = format!("{before}{kind}");
     text.extend(
         flags
             .iter()
@@ -282,6 +284,8 @@ mod tests {
         assert_eq!(operation(36), "RS");
         assert_eq!(operation(33), "WS");
         assert_eq!(operation(4), "R");
-        assert_eq!(operation(1280), "F");
+        assert_eq!(operation(1280), "FF");
+        assert_eq!(operation(1 << 1 | 1 << 7), "DE");
+        assert_eq!(operation(1 | 1 << 5 | 1 << 9 | 1 << 10), "FWFS");
     }
 }

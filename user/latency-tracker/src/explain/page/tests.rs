@@ -2,6 +2,9 @@
 
 //! Views of alerts.
 
+use std::sync::atomic::Ordering;
+
+use super::super::reports;
 use super::*;
 use crate::analyze::lanes::bars_of_each;
 use crate::analyze::made::{R, S, model, switch, waking};
@@ -30,11 +33,27 @@ fn alert(seq: usize, tracker: &str, delay: u64, tid: i32) -> Alert {
 
 fn written(told: &Told, alerts: &[Alert]) -> (Page, serde_json::Value) {
     let evidence = Evidence::default();
-    let reports = super::super::reports(told, alerts, &evidence, Vec::new(), &mut || ());
     let never = AtomicBool::new(false);
+    let reports = reports(told, alerts, &evidence, Vec::new(), &never, &mut || ());
+    let reports = reports.unwrap();
     let page = page(told, &evidence, &reports, bars_of_each, &never).unwrap();
     let data = data(&page.page().unwrap());
     (page, data)
+}
+
+#[test]
+fn a_signal_ends_the_explanations_at_the_next_alert() {
+    let (told, evidence) = (told(), Evidence::default());
+    let alerts = [alert(3, "wakeup", 800, 7), alert(4, "wakeup", 800, 7)];
+    let signal = AtomicBool::new(false);
+    let mut begun = 0;
+    let goes_on = &mut || {
+        begun += 1;
+        signal.store(true, Ordering::Relaxed);
+    };
+    let reports = reports(&told, &alerts, &evidence, Vec::new(), &signal, goes_on);
+    let error = reports.err().map(|error| error.to_string());
+    assert_eq!((error.as_deref(), begun), (Some("interrupted"), 1));
 }
 
 #[test]

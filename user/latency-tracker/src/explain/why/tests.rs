@@ -331,6 +331,64 @@ fn a_sentence_says_whose_request_ended_a_wait() {
     );
 }
 
+/// 7 waits for the only tag of the disk, which first a request of 8 has, and then one of 9.
+#[test]
+fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
+    use lt_model::Stage::{Allocated, Issued, Queued};
+    let disk = lt_model::Disk(254 << 20);
+    let stage = |time, stage, sector| request(time, stage, disk, sector);
+    let timer = |time| at(time, 0, What::Timer { function: None });
+    let events = [
+        switch(0, 0, 0, R, 8),
+        stage(1, Queued, 64),
+        stage(2, Allocated, 64),
+        stage(3, Issued, 64),
+        switch(4, 0, 8, S, 9),
+        stage(5, Queued, 128),
+        switch(6, 0, 9, S, 7),
+        stage(8, Queued, 256),
+        switch(10, 0, 7, S, 0),
+        timer(400),
+        completed(400, disk, Some((64, 8))),
+        waking(401, 0, 9),
+        at(402, 0, What::TimerEnd),
+        switch(403, 0, 0, R, 9),
+        stage(404, Allocated, 128),
+        stage(405, Issued, 128),
+        switch(411, 0, 9, S, 0),
+        timer(800),
+        completed(800, disk, Some((128, 8))),
+        waking(800, 0, 7),
+        at(801, 0, What::TimerEnd),
+        switch(810, 0, 0, R, 7),
+        stage(811, Allocated, 256),
+        stage(812, Issued, 256),
+        switch(820, 0, 7, S, 0),
+    ];
+    let told = told(&events, 0);
+    let said = |stack: &str| {
+        let line = alert("offcpu", 10, 810, 7).to_string();
+        let alert = Alert::parse(&format!("{line}{stack}")).unwrap();
+        let why = Why::new(&told, &alert, &Evidence::default());
+        let json = serde_json::to_value(why.json().unwrap()).unwrap();
+        (why.verdict(), json["causes"][0].clone())
+    };
+    let begin =
+        "98 % of the delay (790ns): late/7 waited for a request held back before disk 254:0: ";
+    let meanwhile = "meanwhile disk 254:0 served 2 requests of 9, hog/8 (785ns of the wait).";
+    let (sentence, _) = said("");
+    let reasons = "no free request; by a lack of tags, by writeback throttling or by io.cost";
+    assert_eq!(sentence, format!("{begin}{reasons}; {meanwhile}"));
+    let (sentence, json) = said(" stack=\"blk_mq_get_tag+0x12c/0x2e0\"");
+    let reason = "no free tag; the stack shows blk_mq_get_tag";
+    assert_eq!(sentence, format!("{begin}{reason}; {meanwhile}"));
+    assert_eq!(json["cause"]["held"], "unallocated");
+    assert_eq!(json["cause"]["function"], "blk_mq_get_tag");
+    assert_eq!(json["served"]["requests"], 2);
+    assert_eq!(json["served"]["time"], 785);
+    assert_eq!(json["served"]["by"][1]["thread"]["comm"], "hog");
+}
+
 /// 7 spins on a priority-inheritance lock that 8 holds.
 #[test]
 fn a_sentence_names_the_owner_of_a_lock_for_which_a_thread_spins() {

@@ -50,9 +50,11 @@ impl Why<'_> {
         let owner = crate::explain::owner(alert);
         let delay = Nanos(alert.delay);
         let limit = Nanos(alert.threshold).exact();
+        let clock = self.told.time_of_day(alert.time);
+        let at = clock.map_or(String::new(), |clock| format!(", at {clock}"));
         let mut lines = vec![
             out::printable(&format!(
-                "alert {} of {}: {}",
+                "alert {} of {}: {}{at}",
                 alert.seq, alert.instance, alert.tracker
             )),
             match alert.reason {

@@ -2,9 +2,9 @@
 
 //! Cgroups (version 2): their limits and counters.
 //!
-//! All cgroups are read once, when the recorder is armed. Later, only cgroups with a limit and cgroups of late tasks
-//! are read. A cgroup is identified by the inode of its directory, because a cgroup that was removed and created again
-//! has counters that start at 0.
+//! When the recorder is armed, up to [`MOST`] cgroups are read. Later, only those with a limit and those of late tasks
+//! are read, and those that had a limit or were frozen before. A cgroup is identified by the inode of its directory,
+//! because a cgroup that was removed and created again has counters that start at 0.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -18,7 +18,7 @@ use super::now;
 /// Maximum number of cgroups read when the recorder is armed.
 pub(super) const MOST: usize = 4096;
 
-/// Number of reads of a cgroup that are kept: the first and the latest.
+/// Maximum number of reads of a cgroup that are kept: the first one, and the latest ones.
 const KEPT: usize = 8;
 
 /// Maximum number of threads of a cgroup that are listed.

@@ -10,7 +10,8 @@ use std::path::Path;
 
 use lt_proc::evidence::Function;
 
-/// Functions that release work held back by a limit: quotas, deadlines, throttled I/O.
+/// Functions of limits (quotas, deadlines, throttled I/O). All but `inactive_task_timer`, which only accounts for a
+/// deadline task that sleeps, release work that the limit held back.
 const OF_LIMITS: [&str; 10] = [
     "__cfsb_csd_unthrottle",
     "blk_throtl_dispatch_work_fn",

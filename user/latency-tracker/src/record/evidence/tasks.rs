@@ -4,11 +4,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
+use lt_common::clock;
 use lt_proc::Alert;
 use lt_proc::evidence::Task;
-use nix::time::{ClockId, clock_gettime};
 
 use super::now;
 
@@ -24,8 +23,10 @@ pub(super) fn read(root: &Path, alert: &Alert) -> Option<Task> {
     };
     let read = now();
     let (started, policy) = of_stat(&text("stat")?)?;
+    // Start times include suspends, times of alerts do not.
+    let suspended = clock::suspended().as_nanos() as u64;
     // The id was reused: this task is newer than the alert.
-    if started.saturating_mul(1_000_000_000 / TICKS) > alert.time.saturating_add(suspended()) {
+    if started.saturating_mul(1_000_000_000 / TICKS) > alert.time.saturating_add(suspended) {
         return None;
     }
     let status = text("status");
@@ -59,13 +60,6 @@ fn of_stat(stat: &str) -> Option<(u64, Option<String>)> {
         _ => return Some((field(22)?.parse().ok()?, None)),
     };
     Some((field(22)?.parse().ok()?, Some(policy.to_string())))
-}
-
-/// Total time of suspends, ns. Start times of tasks include it, times of alerts do not.
-fn suspended() -> u64 {
-    let since_boot = clock_gettime(ClockId::CLOCK_BOOTTIME);
-    let since_boot = since_boot.map_or(0, |t| Duration::from(t).as_nanos() as u64);
-    since_boot.saturating_sub(now())
 }
 
 #[cfg(test)]

@@ -115,7 +115,6 @@ fn the_counters_of_a_quota_grow_between_the_reads() {
         ]
     );
     assert!(group.reads[0].end <= start && start <= group.reads[1].begin);
-    assert!(group.reads[1].begin <= task.read.max(group.reads[1].begin));
     assert!(task.read <= group.reads[1].begin && group.reads[1].end <= group.reads[2].begin);
     assert_eq!(group.reads[0].frozen, Some(false));
     assert_eq!(group.reads[0].memory_high, None);

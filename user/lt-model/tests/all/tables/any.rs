@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ALL: [Analysis; 9] = [
+const ALL: [Analysis; 11] = [
     WAKEUPS,
     SLEEPS,
     Analysis::Cpu,
@@ -16,6 +16,8 @@ const ALL: [Analysis; 9] = [
     Analysis::Locks,
     Analysis::Work,
     Analysis::Reclaim,
+    Analysis::Net(net::LTTNG),
+    Analysis::Net(net::PERF),
 ];
 
 /// An event, with few different CPUs, threads and objects; `n` selects its kind.
@@ -88,6 +90,24 @@ fn some(time: u64, cpu: u32, n: u32, tid: i32, more: u32) -> Seen<'static> {
                 _ => seen(time, cpu, Step::Reclaimed(kind)),
             }
         }
+        39..49 => {
+            use PacketStage::{
+                Backlog, Consumed, Copied, Dropped, Freed, Gro, Merged, Queued, Received, Sent,
+                Started,
+            };
+            let stages = [
+                Backlog, Received, Gro, Copied, Consumed, Dropped, Queued, Started, Sent, Freed,
+                Merged,
+            ];
+            let packet = Packet {
+                stage: stages[(n - 39 + more) as usize % stages.len()],
+                skb: u64::from(more) / 3,
+                device: [&b"lo"[..], b"eth0"][tid as usize % 2],
+                len: 100 + u64::from(more) % 2,
+                result: i64::from(n % 4) * 8,
+            };
+            seen(time, cpu, Step::Packet(packet))
+        }
         _ => {
             use BlockStage::{Completed, Inserted, Issued, Merged, Requeued};
             let stages = [
@@ -107,7 +127,7 @@ fn some(time: u64, cpu: u32, n: u32, tid: i32, more: u32) -> Seen<'static> {
 }
 
 fn events() -> impl Strategy<Value = Vec<Seen<'static>>> {
-    let one = (0..3u64, 0..3u32, 0..49u32, 0..5i32, 0..8u32);
+    let one = (0..3u64, 0..3u32, 0..59u32, 0..5i32, 0..8u32);
     prop::collection::vec(one, 0..300).prop_map(|all| {
         let mut time = 0;
         let each = all.into_iter().map(|(later, cpu, n, tid, more)| {
@@ -208,7 +228,7 @@ proptest! {
             Step::Known(What::Lost { until }) => Some((seen.time, until)),
             _ => None,
         }).collect();
-        for analysis in [WAKEUPS, SLEEPS, Analysis::Syscalls, Analysis::Io, Analysis::Locks, Analysis::Work, Analysis::Reclaim] {
+        for analysis in [WAKEUPS, SLEEPS, Analysis::Syscalls, Analysis::Io, Analysis::Locks, Analysis::Work, Analysis::Reclaim, Analysis::Net(net::LTTNG), Analysis::Net(net::PERF)] {
             for table in tables(analysis, &all) {
                 for case in &table.worst {
                     let hidden = gaps.iter().any(|(from, until)| *from < case.end && *until > case.begin);

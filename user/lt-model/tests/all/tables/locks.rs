@@ -100,3 +100,23 @@ fn calls_of_futex_are_by_operation() {
         (1, missed(0, 0))
     );
 }
+
+#[test]
+fn a_call_on_a_futex_whose_start_is_not_recorded_is_missed() {
+    let end = |time, call: &'static [u8]| {
+        let step = Step::Return {
+            call: Some(call),
+            result: Some(0),
+        };
+        seen(time, 0, step)
+    };
+    let all = [
+        of(switch(0, 0, 0, R, 7)),
+        end(10, b"futex"),
+        end(20, b"futex_wait"),
+        end(30, b"read"),
+    ];
+    let found = tables(Analysis::Locks, &all);
+    let table = find(&found, Kind::Futex);
+    assert_eq!((took(table), table.missed), (vec![], missed(0, 2)));
+}

@@ -300,7 +300,7 @@ fn a_thread_that_existed_before_the_trace_has_its_name_and_is_no_gap() {
         name: b"old",
     };
     let all = [
-        // In a trace of perf, it is of no CPU.
+        // In a trace of perf, this event has no CPU.
         of(at(0, u32::MAX, there)),
         of(switch(0, 0, 9, S, 8)),
         of(waking(10, 1, 9)),

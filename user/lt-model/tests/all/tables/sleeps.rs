@@ -154,7 +154,7 @@ fn without_events_of_interrupts_no_thread_is_certain() {
     assert!(matches!(wakers[0], WokenBy::Perhaps(Some(by)) if found.task(by).0 == 8));
 }
 
-/// Events of handlers without their ends would make every later wakeup one of the handler.
+/// Without the ends of handlers, every later wakeup would seem to be by the handler.
 #[test]
 fn a_handler_without_an_end_is_no_waker() {
     let irq = What::Irq {
@@ -264,7 +264,7 @@ fn a_thread_that_is_woken_on_its_way_to_sleep_does_not_sleep() {
         of(switch(32, 0, 7, S, 8)),
         of(waking(35, 1, 7)),
         of(switch(40, 0, 8, R, 7)),
-        // The thread was runnable, and is woken before it is switched out runnable.
+        // The thread is woken while it runs, and again after it has been preempted.
         of(waking(50, 1, 7)),
         of(switch(52, 0, 7, R, 8)),
         of(waking(55, 1, 7)),

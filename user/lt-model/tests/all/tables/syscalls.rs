@@ -27,7 +27,7 @@ fn a_call_is_its_threads_wherever_that_runs_and_errors_are_counted() {
         end(15, 1, b"read", -11),
         of(switch(20, 1, 8, S, 7)),
         end(30, 1, b"read", 100),
-        // An address, and the highest value that is not an error.
+        // The highest address that is not an error.
         call(40, 1, b"mmap"),
         end(41, 1, b"mmap", -4096),
     ];

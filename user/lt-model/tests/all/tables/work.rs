@@ -85,6 +85,28 @@ fn the_workqueue_is_that_of_the_queueing() {
     assert_eq!(found.tables[0].missed, missed(0, 1));
 }
 
+/// The memory of an item that was cancelled, or that ran in a gap, may be used for another one.
+#[test]
+fn the_workqueue_of_an_item_that_may_be_another_one_is_not_known() {
+    let other = Work {
+        stage: WorkStage::Queued,
+        work: 1,
+        function: Some(0xf1),
+        workqueue: Some(b"other"),
+    };
+    let other = seen(13, 0, Step::Work(other));
+    let gap = lost(11, 1, 12);
+    for between in [&[other][..], &[gap], &[gap, other]] {
+        let begin = [of(switch(0, 0, 0, R, 7)), queue(10, 0, 1)];
+        let end = [start(15, 0, 1), end(17, 0, 1)];
+        let all = [&begin[..], between, &end].concat();
+        let found = tables_of(Analysis::Work, Range::all(9), Some(By::Workqueue), &all);
+        let rows = &found.tables[1].rows;
+        let keys: Vec<_> = rows.keys().map(|(_, key)| *key).collect();
+        assert_eq!(keys, [Key::Workqueue(None)], "{between:?}");
+    }
+}
+
 #[test]
 fn an_item_that_is_queued_again_before_it_starts_is_not_measured() {
     let all = [

@@ -369,7 +369,7 @@ fn a_wait_knows_the_call_and_its_end() {
 }
 
 proptest! {
-    /// T = W + I + B + unrecorded time, in all parts of the range.
+    /// Working, interrupted, blocked and unrecorded time add up in all parts of the range.
     #[test]
     fn all_time_is_in_one_state(events in events(), from in 0..60u64, took in 0..60u64) {
         let m = any_model(&events);

@@ -79,7 +79,7 @@ fn a_thread_that_spins_waits_for_the_owner_that_wakes_it() {
         told(&model(&spun(Some((UNLOCK, A))), None), (0, 120)),
         owner
     );
-    // A waker that unlocks another lock, or is in another call, is not the owner: no event shows the owner.
+    // A waker that unlocks another lock, or is in another call or in none, is not the owner: no event shows the owner.
     let alone = "7 ran 10, 7 ran in futex(FUTEX_LOCK_PI) 50, 7 Interrupted(Timer) 51, 7 ran in futex(FUTEX_LOCK_PI) 110, 7 ran 120";
     for other in [Some((UNLOCK, B)), Some((1, A)), None] {
         assert_eq!(told(&model(&spun(other), None), (0, 120)), alone);
@@ -98,7 +98,7 @@ fn without_system_calls_an_alert_may_show_that_it_was_a_lock() {
         told(&known, (0, 120)),
         "7 ran 10, 8 ran 50, 8 ran 51, 8 ran 100, 7 ran 120"
     );
-    // The alert does not name the owner if calls are recorded and the waker was in another call.
+    // In spite of the alert, the waker is not the owner if calls are recorded and it was in another call.
     let told = told(&model(&spun(Some((1, A))), Some((10, 110))), (0, 120));
     assert!(!told.contains('8'), "{told}");
 }

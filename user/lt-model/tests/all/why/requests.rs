@@ -2,8 +2,13 @@
 
 //! Waits for disk requests, by the stage of the request.
 
-use lt_model::why::{Cause, Leaf, Piece, path};
-use lt_model::{Disk, Event, Kind, Sleep, Stage, SwitchedOut, What};
+use lt_model::why::{
+    Beside, Cause, Leaf, Nothing, Piece, Place, Quota, Slept, path, path_beside, served,
+};
+use lt_model::{
+    Builder, Disk, Event, Interval, Kind, Model, Served, ServedFor, Sleep, Stage, SwitchedOut,
+    ThreadId, Wanted, What,
+};
 
 use crate::made::{R, at, completed, model, request, switch, waking};
 
@@ -106,6 +111,27 @@ fn a_bio_of_a_partition_or_a_stacked_device_is_followed_to_the_disk() {
     let other = Disk(259 << 20 | 2);
     let two = [&[request(4, Stage::Queued, other, 64)], &partition[..]].concat();
     assert_eq!(parts(&two), "Unrecorded 30, disk 100");
+}
+
+#[test]
+fn a_bio_of_another_disk_is_not_issued_to_this_one() {
+    let bio_of = |disk| {
+        [
+            request(5, Stage::Queued, disk, 64),
+            request(6, Stage::Allocated, disk, 64),
+            request(30, Stage::Issued, DISK, 64),
+        ]
+    };
+    for partition in [PARTITION, Disk(DISK.0 + 1)] {
+        assert_eq!(parts(&bio_of(partition)), "Queued 30, disk 100");
+    }
+    for other in [MAPPED, Disk(DISK.0 + 16)] {
+        assert_eq!(parts(&bio_of(other)), "Unrecorded 30, disk 100");
+    }
+    // This device may be a partition by its number, but was issued a request itself.
+    let issued = [request(4, Stage::Issued, PARTITION, 8)];
+    let after = [&issued[..], &bio_of(PARTITION)].concat();
+    assert_eq!(parts(&after), "Unrecorded 30, disk 100");
 }
 
 #[test]
@@ -282,6 +308,118 @@ fn a_request_that_a_worker_serves_is_what_the_worker_waited_for() {
     ] {
         assert_eq!(path_of(other), "7 disk 7:0 78");
     }
+}
+
+/// The disk has one tag: first for a request of 8 at 64, then for one of 9 at 128. 7 sleeps from 10 to 91, and then
+/// gets the tag. The bio of 8 is seen only with `has_eight`.
+fn one_tag(has_eight: bool) -> Vec<Event<'static>> {
+    let timer = |time| at(time, 0, What::Timer { function: None });
+    let mut all = vec![switch(0, 0, 0, R, 8)];
+    if has_eight {
+        all.push(request(1, Stage::Queued, DISK, 64));
+    }
+    all.extend([
+        request(2, Stage::Allocated, DISK, 64),
+        request(3, Stage::Issued, DISK, 64),
+        switch(4, 0, 8, S, 9),
+        request(5, Stage::Queued, DISK, 128),
+        switch(6, 0, 9, S, 7),
+        request(8, Stage::Queued, DISK, 256),
+        switch(10, 0, 7, S, 0),
+        timer(40),
+        completed(40, DISK, Some((64, 8))),
+        waking(41, 0, 9),
+        at(42, 0, What::TimerEnd),
+        switch(43, 0, 0, R, 9),
+        request(44, Stage::Allocated, DISK, 128),
+        request(45, Stage::Issued, DISK, 128),
+        switch(46, 0, 9, S, 0),
+        timer(90),
+        completed(90, DISK, Some((128, 8))),
+        waking(91, 0, 7),
+        at(92, 0, What::TimerEnd),
+        switch(93, 0, 0, R, 7),
+        request(94, Stage::Allocated, DISK, 256),
+        request(95, Stage::Issued, DISK, 256),
+        switch(110, 0, 7, S, 0),
+    ]);
+    all
+}
+
+/// A stack shows that 7 slept in blk_mq_get_tag.
+struct InGetTag;
+
+impl Beside for InGetTag {
+    fn quota(&self, _: ThreadId, _: &Interval) -> Quota {
+        Quota::Open
+    }
+
+    fn slept(&self, _: ThreadId, _: &Interval) -> Option<Slept> {
+        let leaf = Leaf::Resource("a full queue", "blk_mq_get_tag");
+        Some(Slept { leaf, alone: false })
+    }
+}
+
+/// The place of the request of 7 while it sleeps, and what the disk serves meanwhile: the number of requests, the time,
+/// and each thread with its requests and their time.
+type Meanwhile = (Place, Option<(u64, u64, Vec<(i32, u64, u64)>)>);
+
+fn meanwhile(m: &Model, beside: &dyn Beside) -> Meanwhile {
+    let seven = m.by_tid(7).next().unwrap();
+    let pieces = path_beside(m, beside, seven, 10, 91);
+    let [piece] = &pieces[..] else {
+        panic!("{pieces:?}");
+    };
+    let Cause::Held(DISK, place, None) = piece.cause else {
+        panic!("{pieces:?}");
+    };
+    let (disk, served) = served(m, &pieces).unwrap();
+    assert_eq!(disk, DISK);
+    let tid = |id: Option<ThreadId>| id.map_or(0, |id| m.thread(id).unwrap().tid);
+    let by = |by: &ServedFor| (tid(by.thread), by.requests, by.time);
+    let all = |served: Served| {
+        let by = served.by.iter().map(by).collect();
+        (served.requests, served.time, by)
+    };
+    (place, served.map(all))
+}
+
+#[test]
+fn the_requests_that_a_disk_serves_while_another_lacks_a_tag_are_known() {
+    let events = one_tag(true);
+    let m = model(&events);
+    let by = vec![(9, 1, 45), (8, 1, 30)];
+    let known = Some((2, 75, by));
+    let without = meanwhile(&m, &Nothing);
+    assert_eq!(without, (Place::Unallocated, known.clone()));
+    // The stack shows the reason.
+    assert_eq!(meanwhile(&m, &InGetTag), (Place::NoTag, known.clone()));
+    // Only what explains 7 is kept.
+    let mut wanted = Wanted::default();
+    wanted.thread(m.by_tid(7).next().unwrap(), 10, 91);
+    let mut builder = Builder::new();
+    builder.keep_only(wanted);
+    events.iter().for_each(|event| builder.feed(event));
+    let part = meanwhile(&builder.finish(), &Nothing);
+    assert_eq!(part, (Place::Unallocated, known));
+}
+
+#[test]
+fn a_served_request_of_an_unknown_thread_counts_as_such() {
+    let m = model(&one_tag(false));
+    let by = vec![(9, 1, 45), (0, 1, 30)];
+    let known = Some((2, 75, by));
+    assert_eq!(meanwhile(&m, &Nothing), (Place::Unallocated, known));
+}
+
+#[test]
+fn what_a_disk_served_is_not_known_if_events_were_lost() {
+    let mut events = one_tag(true);
+    events.push(at(50, 1, What::Lost { until: 50 }));
+    events.sort_by_key(|event| event.time);
+    // Only the stack shows that 7 had no request.
+    let lost = meanwhile(&model(&events), &InGetTag);
+    assert_eq!(lost, (Place::NoTag, None));
 }
 
 /// 7 sleeps from 10 to 100, when a request of this `range` and `kind` completes. Returns the last part of the sleep.

@@ -61,7 +61,7 @@ fn histogram(row: &Row, bar: usize, room: usize, is_unicode: bool) -> Vec<String
     let merged = Log2Hist::merge(&row.delays, Unit::Nsecs);
     let rows: Vec<(u64, u64, u64)> = merged.rows().skip_while(|(_, _, n)| *n == 0).collect();
     if rows.is_empty() {
-        return vec!["no operation has ended".to_string()];
+        return vec!["no delay recorded".to_string()];
     }
     let most = rows.iter().map(|(_, _, n)| *n).max().unwrap_or(1).max(1);
     let star = if is_unicode { "█" } else { "#" };

@@ -94,7 +94,7 @@ fn groups(state: &State, by: By, narrow: &Narrow, room: usize) -> (String, Vec<L
         true => "longest delay",
         false => "longest total",
     };
-    // If alerts were too old to be kept, these are not of all alerts that were read.
+    // If older alerts were dropped, the groups cover only the newest ones.
     let of = match state.older {
         0 => String::new(),
         older => format!("{KEPT} of {} alerts; ", older + KEPT as u64),

@@ -122,6 +122,19 @@ fn details_replace_the_lists() {
 }
 
 #[test]
+fn details_without_a_delay_have_no_histogram() {
+    let mut state = state();
+    state.press(Key::End);
+    state.press(Key::Enter);
+    let text = shown(&state, 80, 24).join("\n");
+    let title = "calls: 0 ended in the interval";
+    assert!(
+        text.contains(title) && text.contains("no delay recorded"),
+        "{text}"
+    );
+}
+
+#[test]
 fn groups_replace_the_alerts() {
     let mut state = state();
     for (width, height) in [(80, 24), (120, 40), (200, 60)] {
