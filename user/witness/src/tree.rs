@@ -309,10 +309,11 @@ mod tests {
     const START: u64 = 2_000_000_000;
 
     /// A trace of lines `[CPU] FLAGS MICROSECONDS TID EVENT: FIELDS`, the times from two seconds on.
-    fn trace(lines: &[&str]) -> String {
+    fn trace<S: AsRef<str>>(lines: &[S]) -> String {
         let mut text = "# entries-in-buffer/entries-written: 9/9   #P:2\n".to_string();
         text += "  sh-1  [000] .....  1.0: tracing_mark_write: lt-witness begin\n";
         for line in lines {
+            let line = line.as_ref();
             let words: Vec<&str> = line.splitn(5, ' ').collect();
             let [cpu, flags, time, tid, event] = words[..] else {
                 panic!("{line}");
@@ -336,7 +337,7 @@ mod tests {
         )
     }
 
-    fn faults(lines: &[&str], alerts: &str) -> Vec<String> {
+    fn faults<S: AsRef<str>>(lines: &[S], alerts: &str) -> Vec<String> {
         let limits = Limits {
             usual: 5_000,
             most: 50_000,
@@ -411,10 +412,8 @@ mod tests {
                 .replace(" 71 0 local_timer_entry", " 50 0 local_timer_entry")
         });
         let chain = TIMER_CHAIN.replace("+51200", "+11200");
-        let told = |lines: &[String]| {
-            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            faults(&lines, &alert(1, 9, START + 60_000, TIMER_HEAD, &chain))
-        };
+        let alert = alert(1, 9, START + 60_000, TIMER_HEAD, &chain);
+        let told = |lines: &[String]| faults(lines, &alert);
         // A difference of 21 us is above the usual limit, but the interrupt is still recognized.
         assert_eq!(told(&lines), ["only 0 of 1 chains agree within 5us"]);
         // Another event of that CPU lies between the two times, so this is a different interrupt.
@@ -488,7 +487,6 @@ mod tests {
         assert_eq!(faults(&lines, &told), [""; 0]);
         // A task that is woken after another handler, or outside of interrupts, has no chain.
         let other = lines.map(|line| line.replace("irq/27", "irq/28"));
-        let other: Vec<&str> = other.iter().map(String::as_str).collect();
         assert!(faults(&other, &told)[0].contains("no such chain"));
     }
 
@@ -545,7 +543,6 @@ mod tests {
         let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
         let by_another = lines.map(|line| line.replace("5 2 sched", "5 1 sched"));
-        let by_another: Vec<&str> = by_another.iter().map(String::as_str).collect();
         assert_ne!(faults(&by_another, &told), [""; 0]);
     }
 
@@ -622,7 +619,6 @@ mod tests {
                 lines.swap(7, 8);
                 lines[7] = lines[7].replace(" 31 3 ", " 29 3 ");
             }
-            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             assert!(faults(&lines, &told)[0].contains("no such chain"), "{at}");
         }
     }
@@ -648,7 +644,6 @@ mod tests {
             for at in [5, 7] {
                 other[at] = other[at].replace(old, new);
             }
-            let other: Vec<&str> = other.iter().map(String::as_str).collect();
             assert!(faults(&other, "")[0].contains("no alert for tid 9"));
         }
     }
@@ -702,7 +697,6 @@ mod tests {
         assert_eq!(faults(&lines, &told), [""; 0]);
         let other = lines
             .map(|line| line.replace("func=do_it, csd=00000000cd", "func=do_it, csd=00000000ef"));
-        let other: Vec<&str> = other.iter().map(String::as_str).collect();
         assert!(!faults(&other, &told).is_empty());
     }
 
