@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   instances that only count -> [a few seconds of usual delays] -> LTTng flight recorder -> threshold -> [command]
-//!   an alert -> the longest of the alerts around it -> snapshot -> explanation
+//!   an alert -> the longest of the alerts around it -> snapshot -> explanation, and a list of the others
 //!   ends: first late operation (if its cause began before the recording, a later one: see `TRIES`), --duration,
 //!         signal, end of the command
 //!   with --worst or a command: a late operation does not end the run; the longest one is explained
@@ -19,6 +19,7 @@
 //! Each resource that is set up is a value whose drop releases it, in reverse order, on every exit path. A killed run
 //! leaves a note for the next run (see [`leftovers`]).
 
+mod also;
 mod args;
 mod target;
 mod watched;
@@ -185,7 +186,9 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
             if found.alert.start() < began {
                 note("this operation began before the recording, which cannot show its cause");
             }
-            found.show()?;
+            // With --worst, the alerts around the operation were not collected.
+            let lost = (!worst).then_some(missed + suppressed);
+            found.show(lost)?;
             if let (Some(capture), Some(_)) = (&found.capture, &args.output) {
                 out::line(&format!("saved as {}", capture.display()))?;
             }
@@ -556,18 +559,23 @@ impl Found {
         self.alert.start() >= began && (!self.is_cut() || cut >= TRIES)
     }
 
-    /// Prints the explanation, or the contents of the alert if there is none.
-    fn show(&mut self) -> Result<()> {
+    /// Prints the explanation, or the contents of the alert if there is none. With `lost`, the number of alerts that
+    /// may be missing, also lists the other operations that were late at about that time.
+    fn show(&mut self, lost: Option<u64>) -> Result<()> {
         let explained = match (self.explained.take(), &self.capture) {
             (None, Some(capture)) => Some(explanation(capture, &self.alert, &self.beside)),
             (explained, _) => explained,
         };
         let alone = || alone::text_at(&self.alert, &self.beside, &self.clock);
-        let text = match explained {
+        let mut text = match explained {
             None => alone(),
             Some(Ok(explained)) => explained.text,
             Some(Err(error)) => format!("No explanation: {error:#}\n{}", alone()),
         };
+        let also = lost.map(|lost| also::lines(&self.alert, &self.beside, lost));
+        if let Some(lines @ [_, ..]) = also.as_deref() {
+            text.push_str(&format!("\n{}\n", lines.join("\n")));
+        }
         if let Some(capture) = &self.capture {
             let file = capture.join("explanation.txt");
             // A full disk must not cost the explanation.
