@@ -47,6 +47,7 @@ why 1 'cannot run /etc/passwd: EACCES' -- /etc/passwd
 why 1 'cannot run /no/such/command' --no-trace -- /no/such/command
 why 1 'no such cgroup of version 2' --cgroup /nosuch
 why 1 'no such cgroup of version 2' --cgroup /../../../tmp
+why 1 '--unit none.service: systemd is not running here; use -p PID or --cgroup PATH instead' --unit none.service
 
 # Without a trace: the fields of the alert.
 why 2 '(reader|sleeper)/[0-9]+: (read|clock_nanosleep), for [0-9.]+m?s, at [0-9:]{8} ' --no-trace -- python3 /lt/tests/late.py pipe

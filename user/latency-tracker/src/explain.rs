@@ -82,21 +82,32 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     let files = [&args.perfetto, &args.html, &args.svg];
     out::file::check(files.into_iter().flatten())?;
     // Before signals are caught: a signal must end the process while it waits for alerts from a terminal or a pipe.
-    let (trace, alerts, carried) = what(args)?;
+    let asked = what(args)?;
+    let (trace, beside) = (&asked.trace, &asked.alerts[..]);
+    let alerts = &beside[..asked.chosen];
     let interrupted = interrupted()?;
-    let evidence = proofs::read(&args.capture)?.or(carried).unwrap_or_default();
+    let evidence = proofs::read(&args.capture)?.or(asked.evidence);
+    let evidence = evidence.unwrap_or_default();
     let drawn = match (&args.perfetto, args.html.as_ref().or(args.svg.as_ref())) {
         (Some(_), _) => Threads::Needed,
         (None, Some(_)) => Threads::Drawn,
         (None, None) => Threads::Explained,
     };
     let goes_on = &mut || ();
-    let (told, requests) = read(&trace, &alerts, &evidence, &interrupted, drawn, goes_on)?;
-    let reports = reports(&told, &alerts, &evidence, requests, &interrupted, goes_on)?;
+    let (told, requests) = read(trace, alerts, &evidence, &interrupted, drawn, goes_on)?;
+    let reports = reports(
+        &told,
+        alerts,
+        &evidence,
+        beside,
+        requests,
+        &interrupted,
+        goes_on,
+    )?;
     if let Some(file) = &args.perfetto {
-        draw::draw(&told, &evidence, &reports, file, &interrupted)?;
+        draw::draw(&told, &evidence, beside, &reports, file, &interrupted)?;
     }
-    let page = |bars| page::page(&told, &evidence, &reports, bars, &interrupted);
+    let page = |bars| page::page(&told, &evidence, beside, &reports, bars, &interrupted);
     if let Some(file) = &args.html {
         page(bars_of_each)?.write(file)?;
     }
@@ -140,9 +151,19 @@ pub(crate) fn owner(alert: &Alert) -> String {
     }
 }
 
-/// Returns the trace, the alerts to explain, and the evidence in the trace. The alerts come from a file, a capture or
-/// the trace.
-fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
+/// What `explain` reads besides the trace's events.
+struct Asked {
+    trace: PathBuf,
+    /// All alerts of a file, a capture or the trace; first those to explain.
+    alerts: Vec<Alert>,
+    /// Number of alerts to explain.
+    chosen: usize,
+    /// The evidence in the trace.
+    evidence: Option<Evidence>,
+}
+
+/// Finds the trace, the alerts to explain, and the evidence in the trace.
+fn what(args: &ExplainArgs) -> Result<Asked> {
     let inside = args.capture.join("trace");
     let trace = match inside.is_dir() {
         true => inside,
@@ -169,19 +190,29 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
             if carried.alerts.is_empty() {
                 let interrupted = interrupted()?;
                 let alerts = found::alerts(&trace, &args.seq, &interrupted)?;
-                return Ok((trace, alerts, None));
+                return Ok(Asked {
+                    trace,
+                    chosen: alerts.len(),
+                    alerts,
+                    evidence: None,
+                });
             }
             (carried.alerts, carried.evidence)
         }
     };
-    let chosen: Vec<Alert> = alerts
-        .into_iter()
-        .filter(|alert| args.seq.is_empty() || args.seq.contains(&alert.seq))
-        .collect();
-    if chosen.is_empty() {
+    let is_chosen = |alert: &Alert| args.seq.is_empty() || args.seq.contains(&alert.seq);
+    let (mut alerts, others): (Vec<_>, Vec<_>) = alerts.into_iter().partition(is_chosen);
+    let chosen = alerts.len();
+    if chosen == 0 {
         bail!("there is no such alert");
     }
-    Ok((trace, chosen, evidence))
+    alerts.extend(others);
+    Ok(Asked {
+        trace,
+        alerts,
+        chosen,
+        evidence,
+    })
 }
 
 /// The alerts of a capture, and the number of lost alerts.
@@ -254,17 +285,19 @@ pub(crate) fn recorded(file: &Path) -> Result<Vec<StreamLine>> {
 pub(crate) fn explain(
     trace: &Path,
     alerts: &[Alert],
+    beside: &[Alert],
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<String>> {
-    let all = explained(trace, alerts, goes_on)?;
+    let all = explained(trace, alerts, beside, goes_on)?;
     Ok(all.into_iter().map(|one| one.text).collect())
 }
 
-/// Explains each alert. `trace` is a trace, or the directory `trace` of a capture. Calls `goes_on` often while reading,
-/// and before each explanation.
+/// Explains each alert. `trace` is a trace, or the directory `trace` of a capture. The stacks of the alerts in `beside`
+/// may show where a late thread slept. Calls `goes_on` often while reading, and before each explanation.
 pub(crate) fn explained(
     trace: &Path,
     alerts: &[Alert],
+    beside: &[Alert],
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<Explained>> {
     let evidence = proofs::read(trace)?.unwrap_or_default();
@@ -277,7 +310,7 @@ pub(crate) fn explained(
         Threads::Explained,
         goes_on,
     )?;
-    let reports = reports(&told, alerts, &evidence, requests, &never, goes_on)?;
+    let reports = reports(&told, alerts, &evidence, beside, requests, &never, goes_on)?;
     let explained = reports.into_iter().map(|report| Explained {
         text: report.text,
         is_cut: report.is_cut,
@@ -355,11 +388,12 @@ fn utc(told: &Told, alert: &Alert) -> Option<String> {
     Some(humantime::format_rfc3339_nanos(date).to_string())
 }
 
-/// Explains each alert; fails before the next one if `interrupted`.
+/// Explains each alert, with the stacks of those in `beside`; fails before the next one if `interrupted`.
 fn reports<'a>(
     told: &Told,
     alerts: &'a [Alert],
     evidence: &Evidence,
+    beside: &[Alert],
     requests: Vec<block::Explanation>,
     interrupted: &AtomicBool,
     goes_on: &mut dyn FnMut(),
@@ -367,7 +401,7 @@ fn reports<'a>(
     let mut requests = requests.into_iter();
     let mut report = |alert: &'a Alert| match block::explains(alert) {
         false => {
-            let why = Why::new(told, alert, evidence);
+            let why = Why::new(told, alert, evidence, beside);
             Report {
                 alert,
                 time_utc: utc(told, alert),

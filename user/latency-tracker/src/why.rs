@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   instances that only count -> [a few seconds of usual delays] -> LTTng flight recorder -> threshold -> [command]
-//!   an alert -> the longest of the alerts around it -> snapshot -> explanation
+//!   an alert -> the longest of the alerts around it -> snapshot -> explanation, and a list of the others
 //!   ends: first late operation (if its cause began before the recording, a later one: see `TRIES`), --duration,
 //!         signal, end of the command
 //!   with --worst or a command: a late operation does not end the run; the longest one is explained
@@ -19,6 +19,7 @@
 //! Each resource that is set up is a value whose drop releases it, in reverse order, on every exit path. A killed run
 //! leaves a note for the next run (see [`leftovers`]).
 
+mod also;
 mod args;
 mod target;
 mod watched;
@@ -63,6 +64,8 @@ const WATCHED: Duration = Duration::from_secs(60);
 const STUCK: usize = 5;
 /// Maximum number of operations that are explained to find one whose cause lies within the recording.
 const TRIES: usize = 3;
+/// Maximum number of earlier alerts that are kept, because they may be about sleeps within a late system call.
+const RECENT: usize = 1000;
 
 pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
@@ -148,6 +151,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         missed: 0,
         cut: 0,
         has_noted: false,
+        recent: Vec::new(),
         found: None,
     };
     search.wait(&mut watched, end, running)?;
@@ -182,7 +186,9 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
             if found.alert.start() < began {
                 note("this operation began before the recording, which cannot show its cause");
             }
-            found.show()?;
+            // With --worst, the alerts around the operation were not collected.
+            let lost = (!worst).then_some(missed + suppressed);
+            found.show(lost)?;
             if let (Some(capture), Some(_)) = (&found.capture, &args.output) {
                 out::line(&format!("saved as {}", capture.display()))?;
             }
@@ -295,13 +301,15 @@ struct Search<'a> {
     cut: usize,
     /// Whether a note has explained why the search continues after a late operation.
     has_noted: bool,
+    /// The last alerts that were read, at most [`RECENT`].
+    recent: Vec<Alert>,
     found: Option<Found>,
 }
 
 /// A late operation.
 struct Found {
     alert: Alert,
-    /// The alerts that were read together with `alert`, itself included.
+    /// The alerts that were read together with `alert`, itself included, and earlier ones about times within its delay.
     beside: Vec<Alert>,
     /// The capture; `None` without a trace.
     capture: Option<PathBuf>,
@@ -411,6 +419,13 @@ impl Search<'_> {
         let Some(alert) = longest else {
             return Ok(());
         };
+        // A sleep within a system call ends first, so its alert may have been read earlier.
+        let is_within = |other: &&Alert| alone::is_inside(other, &alert);
+        let mut beside: Vec<Alert> = self.recent.iter().filter(is_within).cloned().collect();
+        self.recent.extend_from_slice(&seen.alerts);
+        let surplus = self.recent.len().saturating_sub(RECENT);
+        self.recent.drain(..surplus);
+        beside.extend(seen.alerts);
         let is_better = |than: (bool, bool, u64)| {
             let found = self.found.as_ref();
             found.is_none_or(|found| found.rank(began) < than)
@@ -418,7 +433,7 @@ impl Search<'_> {
         if !is_better(best(&alert)) {
             return Ok(());
         }
-        let saved = self.save(&alert, &seen.alerts, late);
+        let saved = self.save(&alert, &beside, late);
         let capture = saved.unwrap_or_else(|error| {
             note(&format!("no trace: {error:#}"));
             None
@@ -426,10 +441,10 @@ impl Search<'_> {
         // The longest operation of the whole run is explained at its end.
         let at_once = capture.as_deref().filter(|_| !self.worst);
         let found = Found {
-            explained: at_once.map(|capture| explanation(capture, &alert)),
+            explained: at_once.map(|capture| explanation(capture, &alert, &beside)),
             clock: lt_common::clock::at(alert.time),
             alert,
-            beside: seen.alerts,
+            beside,
             capture,
         };
         self.cut += usize::from(found.is_cut());
@@ -517,12 +532,12 @@ fn rank(alert: &Alert, began: u64, is_cut: bool) -> (bool, bool, u64) {
     (alert.start() >= began, !is_cut, alert.delay)
 }
 
-/// Explains an alert from the trace of its capture.
-fn explanation(capture: &Path, alert: &Alert) -> Result<Explained> {
+/// Explains an alert from the trace of its capture, and from the stacks of the alerts in `beside`.
+fn explanation(capture: &Path, alert: &Alert, beside: &[Alert]) -> Result<Explained> {
     let alerts = std::slice::from_ref(alert);
     // Reading a trace takes time, so a new thread does it: new threads run at ordinary priority.
     let read = std::thread::scope(|scope| {
-        let explain = || explained(&capture.join("trace"), alerts, &mut || ());
+        let explain = || explained(&capture.join("trace"), alerts, beside, &mut || ());
         scope.spawn(explain).join()
     });
     let read = read.map_err(|_| anyhow!("the reader of the trace failed"))??;
@@ -544,18 +559,23 @@ impl Found {
         self.alert.start() >= began && (!self.is_cut() || cut >= TRIES)
     }
 
-    /// Prints the explanation, or the contents of the alert if there is none.
-    fn show(&mut self) -> Result<()> {
+    /// Prints the explanation, or the contents of the alert if there is none. With `lost`, the number of alerts that
+    /// may be missing, also lists the other operations that were late at about that time.
+    fn show(&mut self, lost: Option<u64>) -> Result<()> {
         let explained = match (self.explained.take(), &self.capture) {
-            (None, Some(capture)) => Some(explanation(capture, &self.alert)),
+            (None, Some(capture)) => Some(explanation(capture, &self.alert, &self.beside)),
             (explained, _) => explained,
         };
         let alone = || alone::text_at(&self.alert, &self.beside, &self.clock);
-        let text = match explained {
+        let mut text = match explained {
             None => alone(),
             Some(Ok(explained)) => explained.text,
             Some(Err(error)) => format!("No explanation: {error:#}\n{}", alone()),
         };
+        let also = lost.map(|lost| also::lines(&self.alert, &self.beside, lost));
+        if let Some(lines @ [_, ..]) = also.as_deref() {
+            text.push_str(&format!("\n{}\n", lines.join("\n")));
+        }
         if let Some(capture) = &self.capture {
             let file = capture.join("explanation.txt");
             // A full disk must not cost the explanation.

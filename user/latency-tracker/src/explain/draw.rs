@@ -23,6 +23,7 @@ pub(super) const MARGIN: u64 = 10;
 pub(super) fn draw(
     told: &Told,
     evidence: &Evidence,
+    beside: &[Alert],
     reports: &[Report<'_>],
     file: &Path,
     interrupted: &AtomicBool,
@@ -38,7 +39,7 @@ pub(super) fn draw(
     let paths: Vec<_> = of_threads
         .filter_map(|(number, report)| {
             let alert = report.alert;
-            let (thread, pieces) = Why::new(told, alert, evidence).into_path()?;
+            let (thread, pieces) = Why::new(told, alert, evidence, beside).into_path()?;
             Some((number, thread, (alert.start(), alert.time), pieces))
         })
         .collect();

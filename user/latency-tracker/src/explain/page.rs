@@ -22,10 +22,12 @@ use crate::trace::Told;
 /// Maximum number of views. Of more alerts, only the ones with the longest delays have a view.
 const VIEWS: usize = 50;
 
-/// The page. Given the number of views, `bars` returns the maximum number of bars in each.
+/// The page. Given the number of views, `bars` returns the maximum number of bars in each. `beside`: see
+/// [`Why::new`].
 pub(super) fn page(
     told: &Told,
     evidence: &Evidence,
+    beside: &[Alert],
     reports: &[Report<'_>],
     bars: fn(usize) -> usize,
     interrupted: &AtomicBool,
@@ -50,7 +52,7 @@ pub(super) fn page(
         ..Facts::NONE
     };
     let chosen = longest.iter().filter_map(|i| reports.get(*i));
-    let views = chosen.map(|report| view(told, evidence, &facts, report, limits));
+    let views = chosen.map(|report| view(told, evidence, beside, &facts, report, limits));
     let views: Vec<View> = views.collect::<Result<_>>()?;
     let title = match &views[..] {
         [one] => one.name.clone(),
@@ -67,6 +69,7 @@ pub(super) fn page(
 fn view(
     told: &Told,
     evidence: &Evidence,
+    beside: &[Alert],
     facts: &Facts,
     report: &Report<'_>,
     limits: Limits<'_>,
@@ -98,7 +101,7 @@ fn view(
         without_path(&mut view, &told.model, facts, range, &alarm, limits)?;
         return Ok(view);
     }
-    let why = Why::new(told, alert, evidence);
+    let why = Why::new(told, alert, evidence, beside);
     // Not wrapped, even if standard output is a terminal.
     view.text = out::whole(|| why.text());
     view.notes = why.notes();

@@ -33,6 +33,8 @@ pub(super) struct Why<'a> {
     thread: Option<(ThreadId, Vec<Piece>)>,
     /// Facts that are not in the trace.
     facts: Facts,
+    /// The other alerts whose stacks show causes of the path.
+    shown_by: Vec<&'a Alert>,
     /// The use of the alert's CPU during the delay.
     used: Vec<(Use, u64)>,
 }
@@ -47,18 +49,27 @@ pub(super) fn thread_of(model: &Model, alert: &Alert) -> Option<ThreadId> {
 }
 
 impl<'a> Why<'a> {
-    pub(super) fn new(told: &'a Told, alert: &'a Alert, evidence: &Evidence) -> Self {
+    /// Explains an alert. The stacks of other alerts, in `beside`, may show where its thread slept.
+    pub(super) fn new(
+        told: &'a Told,
+        alert: &'a Alert,
+        evidence: &Evidence,
+        beside: &'a [Alert],
+    ) -> Self {
         let model = &told.model;
         let (from, to) = (alert.start(), alert.time);
         let thread = thread_of(model, alert);
-        let proofs = Proofs::new(model, evidence, alert, thread);
+        let proofs = Proofs::new(model, evidence, alert, beside, thread);
+        let path = thread.map(|id| (id, path_beside(model, &proofs, id, from, to)));
+        let pieces = path.as_ref().map(|(_, pieces)| &pieces[..]);
         let cpu = u32::try_from(alert.cpu).unwrap_or(u32::MAX);
         Self {
             told,
             alert,
             from,
             to,
-            thread: thread.map(|id| (id, path_beside(model, &proofs, id, from, to))),
+            shown_by: proofs.shown_by(pieces.unwrap_or_default()),
+            thread: path,
             facts: proofs.facts(thread, from, to),
             used: used(model, cpu, from, to),
         }

@@ -59,7 +59,7 @@ impl Target {
             target.filter = vec![setting("pid", &pid.to_string())];
         } else if let Some(unit) = &args.unit {
             target.name.clone_from(unit);
-            target.limit_to(&cgroup_of(unit)?);
+            target.limit_to(&cgroup_of(unit, Path::new(BOOTED))?);
             target.unit = Some(unit.clone());
         } else if let Some(cgroup) = &args.cgroup {
             target.name = format!("cgroup {cgroup}");
@@ -89,7 +89,7 @@ impl Target {
 
     /// The directory of the unit's cgroup, which may have moved to another slice; asks systemd.
     pub(super) fn moved_to(&self) -> Option<PathBuf> {
-        let path = cgroup_of(self.unit.as_deref()?).ok()?;
+        let path = cgroup_of(self.unit.as_deref()?, Path::new(BOOTED)).ok()?;
         group::directory(&path)
     }
 
@@ -190,8 +190,14 @@ fn process(pid: u32) -> String {
     format!("{}/{pid}", lt_common::out::printable(comm.trim_end()))
 }
 
-/// The cgroup of an active unit.
-fn cgroup_of(unit: &str) -> Result<String> {
+/// A directory that exists if systemd is the init process, see sd_booted(3).
+const BOOTED: &str = "/run/systemd/system";
+
+/// The cgroup of an active unit. `booted` is [`BOOTED`].
+fn cgroup_of(unit: &str, booted: &Path) -> Result<String> {
+    if !booted.is_dir() {
+        bail!("--unit {unit}: systemd is not running here; use -p PID or --cgroup PATH instead");
+    }
     let show = ["show", "--property=ControlGroup", "--value", "--", unit];
     let shown = Exec::new("systemctl", show).output();
     let path = shown.with_context(|| {
@@ -253,6 +259,15 @@ mod tests {
         ] {
             assert!(counts(false, &late), "{late}");
         }
+    }
+
+    #[test]
+    fn a_unit_needs_systemd() {
+        let error = cgroup_of("nginx.service", Path::new("/no/such/directory")).unwrap_err();
+        assert_eq!(
+            format!("{error:#}"),
+            "--unit nginx.service: systemd is not running here; use -p PID or --cgroup PATH instead"
+        );
     }
 
     #[test]

@@ -22,7 +22,7 @@ fn alert(tracker: &str, begin: u64, time: u64, tid: i32) -> Alert {
 fn verdict(events: &[Event<'_>], tracker: &str, (begin, end): (u64, u64)) -> String {
     let told = told(events, 0);
     let alert = alert(tracker, begin, end, 7);
-    let why = Why::new(&told, &alert, &Evidence::default());
+    let why = Why::new(&told, &alert, &Evidence::default(), &[]);
     let text = why.text();
     assert!(text.lines().all(|l| l.chars().count() < 80), "{text}");
     assert!(text.contains("alert 3 of slow: "), "{text}");
@@ -87,7 +87,7 @@ fn a_cause_that_began_before_the_trace_is_noticed() {
         ];
         let told = told(&[first, &events].concat(), 0);
         let alert = alert("syscall", 5, 820, 7);
-        Why::new(&told, &alert, &Evidence::default()).is_cut()
+        Why::new(&told, &alert, &Evidence::default(), &[]).is_cut()
     };
     let begin = switch(0, 0, 0, R, 7);
     assert!(is_cut(&[begin, switch(10, 0, 7, S, 0)]));
@@ -211,7 +211,7 @@ fn a_sentence_names_a_disk_by_its_name_if_that_is_known() {
     }
     let told = Told::made(builder.finish(), 0);
     let alert = alert("offcpu", 10, 810, 7);
-    let why = Why::new(&told, &alert, &Evidence::default());
+    let why = Why::new(&told, &alert, &Evidence::default(), &[]);
     let said = why.verdict();
     assert!(
         said.contains("waited for a completion of sda1; the place where"),
@@ -369,7 +369,7 @@ fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
     let said = |stack: &str| {
         let line = alert("offcpu", 10, 810, 7).to_string();
         let alert = Alert::parse(&format!("{line}{stack}")).unwrap();
-        let why = Why::new(&told, &alert, &Evidence::default());
+        let why = Why::new(&told, &alert, &Evidence::default(), &[]);
         let json = serde_json::to_value(why.json().unwrap()).unwrap();
         (why.verdict(), json["causes"][0].clone())
     };
@@ -537,13 +537,13 @@ fn an_interrupt_is_explained_by_its_processor() {
 #[test]
 fn what_the_trace_does_not_tell_is_said() {
     let told = told(&hogged(), 12);
-    let text = |alert: &Alert| Why::new(&told, alert, &Evidence::default()).text();
+    let text = |alert: &Alert| Why::new(&told, alert, &Evidence::default(), &[]).text();
     let early = text(&alert("offcpu", 0, 5, 7));
     assert!(!early.contains("--subbuf-size"), "{early}");
     let mut before = hogged();
     before.iter_mut().for_each(|e| e.time += 5000);
     let before = self::told(&before, 0);
-    let why = |alert: &Alert| Why::new(&before, alert, &Evidence::default()).text();
+    let why = |alert: &Alert| Why::new(&before, alert, &Evidence::default(), &[]).text();
     let half = why(&alert("offcpu", 4000, 5900, 7));
     assert!(
         half.contains("The trace starts 1.00us after the start of the delay: use a larger")
@@ -570,7 +570,7 @@ fn who_was_late_is_said_as_far_as_it_is_known() {
     let by = |tid: i32, comm: &str| {
         let mut alert = alert("irq", 100, 900, tid);
         alert.comm = lt_proc::Value::Quoted(comm.into());
-        let text = Why::new(&told, &alert, &Evidence::default()).text();
+        let text = Why::new(&told, &alert, &Evidence::default(), &[]).text();
         text.lines().nth(1).unwrap().to_string()
     };
     assert!(by(7, "late").starts_with("by late/7, took 800ns"));
@@ -583,7 +583,7 @@ fn a_terminal_obeys_no_alert() {
     let told = told(&hogged(), 0);
     let mut alert = alert("wakeup", 100, 900, 7);
     (alert.instance, alert.tracker) = ("a\u{1b}[2J".into(), "b\u{7}".into());
-    let text = Why::new(&told, &alert, &Evidence::default()).text();
+    let text = Why::new(&told, &alert, &Evidence::default(), &[]).text();
     assert!(text.starts_with("alert 3 of a?[2J: b?\n"), "{text:?}");
 }
 
@@ -591,7 +591,7 @@ fn a_terminal_obeys_no_alert() {
 fn who_works_more_than_otherwise_is_named() {
     let told = told(&hogged(), 0);
     let alert = alert("wakeup", 100, 900, 7);
-    let text = Why::new(&told, &alert, &Evidence::default()).text();
+    let text = Why::new(&told, &alert, &Evidence::default(), &[]).text();
     assert!(
         text.contains("busier than in the rest of the trace"),
         "{text}"
