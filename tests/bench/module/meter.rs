@@ -21,8 +21,7 @@ impl Meter {
         Self { calls }
     }
 
-    /// Returns the number of measured calls of each operation. [`Meter::row`] calls it twice as
-    /// often.
+    /// Returns the number of measured calls of each operation. [`Meter::row`] makes twice as many.
     pub(crate) fn calls(&self) -> u64 {
         self.calls
     }
@@ -46,7 +45,7 @@ impl Meter {
         self.report(name, live, total, self.calls);
     }
 
-    /// Prints the total cost of `calls` calls while `live` events were live.
+    /// Prints the total cost of `calls` calls, made with `live` events live.
     pub(crate) fn report(&self, name: &str, live: u64, total: u64, calls: u64) {
         pr_info!("result {name} {live} {total} {calls}\n");
     }
