@@ -250,15 +250,17 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
         Cause::Held(_, Place::Limited, _) => return None,
         Cause::Held(_, place, _) => match place {
             Place::Unsubmitted => {
-                "by io.max of a cgroup, or by the thread that submits the request"
+                "io.max of a cgroup held it back, or another thread had to submit it"
             }
-            Place::Stacked => "by device mapper or md",
-            Place::Unallocated => "by a lack of tags, by writeback throttling or by io.cost",
+            Place::Stacked => "device mapper or md held it back",
+            Place::Unallocated => {
+                "the reason is a lack of tags, writeback throttling, io.cost or io.latency"
+            }
             Place::NoTag => "the stack shows blk_mq_get_tag",
             Place::WritebackThrottling => "the stack shows wbt_wait",
             Place::IoCost => "the stack shows ioc_rqos_throttle",
             Place::IoLatency => "the stack shows blkcg_iolatency_throttle",
-            Place::Queued => "by the I/O scheduler, or by a busy disk",
+            Place::Queued => "the I/O scheduler held it back, or the disk was busy",
             Place::Unrecorded | Place::Limited => {
                 "the place is not recorded (enable block_bio_queue and block_getrq)"
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Tests the sentence and the screen of an explanation with tables of events.
+//! Tests the first sentence and the text of an explanation, with tables of events.
 
 use super::*;
 use crate::analyze::made::{R, S, at, completed, model, request, switch, waking};
@@ -29,7 +29,7 @@ fn verdict(events: &[Event<'_>], tracker: &str, (begin, end): (u64, u64)) -> Str
     why.verdict()
 }
 
-/// 7 waits from 100 to 900 for CPU 0, which runs 8.
+/// Thread 7 waits from 100 to 900 for CPU 0, which runs thread 8.
 fn hogged() -> Vec<Event<'static>> {
     vec![
         switch(0, 0, 0, R, 7),
@@ -42,7 +42,7 @@ fn hogged() -> Vec<Event<'static>> {
 }
 
 #[test]
-fn a_sentence_names_who_had_the_processor() {
+fn a_sentence_names_the_thread_that_had_the_cpu() {
     assert_eq!(
         verdict(&hogged(), "wakeup", (100, 900)),
         "100 % of the delay (800ns): late/7 had been woken, and waited for CPU 0, which ran hog/8."
@@ -96,8 +96,8 @@ fn a_cause_that_began_before_the_trace_is_noticed() {
 }
 
 #[test]
-fn a_sentence_names_who_had_the_processor_in_all() {
-    // The longest single run is of 9, but 8 runs longer in total.
+fn a_sentence_names_the_thread_that_had_the_cpu_the_longest_in_total() {
+    // Thread 9 has the longest single run, but thread 8 runs longer in total.
     let events = [
         switch(0, 0, 0, R, 7),
         switch(100, 0, 7, R, 8),
@@ -114,9 +114,9 @@ fn a_sentence_names_who_had_the_processor_in_all() {
     );
 }
 
-/// Three threads take turns on the CPU for which 7 waits, or it is idle in between.
+/// Three threads take turns on the CPU for which thread 7 waits; or the CPU is idle first, and then two take turns.
 #[test]
-fn a_use_of_less_than_half_of_the_time_is_said_with_its_time() {
+fn a_use_of_less_than_half_of_the_time_is_named_with_its_time() {
     let said = |first| {
         let events = [
             switch(0, 0, 0, R, 7),
@@ -139,9 +139,9 @@ fn a_use_of_less_than_half_of_the_time_is_said_with_its_time() {
     assert!(idle.starts_with(&format!("{begin} {reason}")), "{idle}");
 }
 
-/// 7 waits for CPU 5, which has no events, and then for CPU 0.
+/// Thread 7 waits for CPU 5, which has no events, and then for CPU 0.
 #[test]
-fn a_cpu_without_events_is_said_to_be_unrecorded() {
+fn a_cpu_without_events_is_reported_as_not_recorded() {
     let (tid, name, target) = (7, b"", 5);
     let (from, to) = (target, 0);
     let moved = What::Migrate {
@@ -167,7 +167,7 @@ fn a_cpu_without_events_is_said_to_be_unrecorded() {
 }
 
 #[test]
-fn a_sentence_names_the_disk_and_no_limit_of_which_there_is_no_evidence() {
+fn a_sentence_names_the_disk_and_no_limit_without_evidence() {
     let disk = lt_model::Disk(254 << 20);
     let events = [
         switch(0, 0, 0, R, 7),
@@ -227,7 +227,7 @@ fn a_sentence_names_a_disk_by_its_name_if_that_is_known() {
 /// A loop device completes a request in an interrupt: neither its worker nor the disk below is
 /// known.
 #[test]
-fn a_sentence_says_that_what_is_below_a_loop_device_is_not_recorded() {
+fn the_wait_below_a_loop_device_is_reported_as_not_recorded() {
     let disk = lt_model::Disk(7 << 20);
     let stage = lt_model::Stage::Issued;
     let sector = 64;
@@ -255,9 +255,9 @@ fn a_sentence_says_that_what_is_below_a_loop_device_is_not_recorded() {
     );
 }
 
-/// 7 waits for a softirq that was raised outside of all recorded interrupts, or in a self-IPI.
+/// Thread 7 waits for a softirq that was raised outside of all recorded interrupts, or in a self-IPI.
 #[test]
-fn a_sentence_says_if_it_is_not_recorded_what_has_raised_a_softirq() {
+fn the_raiser_of_a_softirq_is_named_or_reported_as_not_recorded() {
     let vector = 0;
     let said = |in_work: bool| {
         let mut events = vec![switch(0, 0, 0, R, 8), switch(5, 1, 7, S, 0)];
@@ -304,9 +304,9 @@ fn a_packet_from_a_timer_may_come_from_a_device() {
     );
 }
 
-/// 8 holds the only tag of the disk, and submits its request while 7 waits.
+/// Thread 8 submits a request while thread 7 waits, and the completion of this request wakes thread 7.
 #[test]
-fn a_sentence_says_whose_request_ended_a_wait() {
+fn a_sentence_names_the_thread_whose_request_ended_a_wait() {
     let disk = lt_model::Disk(254 << 20);
     let stage = |time, stage| request(time, stage, disk, 64);
     let range = Some((64, 8));
@@ -331,9 +331,9 @@ fn a_sentence_says_whose_request_ended_a_wait() {
     );
 }
 
-/// 7 waits for the only tag of the disk, which first a request of 8 has, and then one of 9.
+/// Thread 7 waits for the only tag of the disk, which first a request of thread 8 holds, and then one of thread 9.
 #[test]
-fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
+fn a_sentence_names_the_threads_whose_requests_a_disk_served_during_a_wait_for_a_tag() {
     use lt_model::Stage::{Allocated, Issued, Queued};
     let disk = lt_model::Disk(254 << 20);
     let stage = |time, stage, sector| request(time, stage, disk, sector);
@@ -377,7 +377,7 @@ fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
         "98 % of the delay (790ns): late/7 waited for a request held back before disk 254:0: ";
     let meanwhile = "meanwhile disk 254:0 served 2 requests of 9, hog/8 (785ns of the wait).";
     let (sentence, _) = said("");
-    let reasons = "no free request; by a lack of tags, by writeback throttling or by io.cost";
+    let reasons = "no free request; the reason is a lack of tags, writeback throttling, io.cost or io.latency";
     assert_eq!(sentence, format!("{begin}{reasons}; {meanwhile}"));
     let (sentence, json) = said(" stack=\"blk_mq_get_tag+0x12c/0x2e0\"");
     let reason = "no free tag; the stack shows blk_mq_get_tag";
@@ -389,7 +389,7 @@ fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
     assert_eq!(json["served"]["by"][1]["thread"]["comm"], "hog");
 }
 
-/// 7 spins on a priority-inheritance lock that 8 holds.
+/// Thread 7 spins on a priority-inheritance lock that thread 8 holds.
 #[test]
 fn a_sentence_names_the_owner_of_a_lock_for_which_a_thread_spins() {
     let said = |op| {
@@ -420,7 +420,7 @@ fn a_sentence_names_the_owner_of_a_lock_for_which_a_thread_spins() {
     );
 }
 
-/// 7 is moved from one CPU to another while it waits, and one or both CPUs are idle.
+/// Thread 7 migrates from one CPU to another while it waits, and one or both CPUs are idle.
 #[test]
 fn a_reason_is_given_for_each_cpu_that_was_idle() {
     let moved = |other| {
@@ -462,9 +462,9 @@ fn a_reason_is_given_for_each_cpu_that_was_idle() {
     );
 }
 
-/// 8 sleeps many times before it wakes 7.
+/// Thread 8 sleeps several times before it wakes thread 7.
 #[test]
-fn a_thread_that_sleeps_several_times_in_one_wait_is_said_to_poll() {
+fn a_thread_that_sleeps_several_times_in_one_wait_is_reported_to_poll() {
     let slept = |times: u64, wakes_each: bool| {
         let mut events = vec![switch(0, 0, 0, R, 7), switch(10, 0, 7, S, 8)];
         for time in (100..).step_by(100).take(times as usize) {
@@ -490,13 +490,13 @@ fn a_thread_that_sleeps_several_times_in_one_wait_is_said_to_poll() {
         " (4 times: this thread polls, or works in steps; what it waits for is not recorded).";
     let (polled, once) = (slept(4, false), format!("{said}."));
     assert!(polled.ends_with(&format!("{said}{polls}")), "{polled}");
-    // A few sleeps, or one for each of several waits.
+    // Too few sleeps, or one in each of several waits.
     for other in [slept(2, false), slept(4, true)] {
         assert!(other.contains(&once), "{other}");
     }
 }
 
-/// 7 and 8 later execute other programs.
+/// Threads 7 and 8 later execute other programs.
 #[test]
 fn threads_have_the_names_that_they_had_then() {
     let mut events = hogged();
@@ -510,7 +510,7 @@ fn threads_have_the_names_that_they_had_then() {
 }
 
 #[test]
-fn an_interrupt_is_explained_by_its_processor() {
+fn an_interrupt_is_explained_by_its_cpu() {
     let events = [
         switch(0, 0, 0, R, 7),
         at(
@@ -535,7 +535,7 @@ fn an_interrupt_is_explained_by_its_processor() {
 }
 
 #[test]
-fn what_the_trace_does_not_tell_is_said() {
+fn what_the_trace_does_not_cover_is_reported() {
     let told = told(&hogged(), 12);
     let text = |alert: &Alert| Why::new(&told, alert, &Evidence::default(), &[]).text();
     let early = text(&alert("offcpu", 0, 5, 7));
@@ -565,7 +565,7 @@ fn what_the_trace_does_not_tell_is_said() {
 }
 
 #[test]
-fn who_was_late_is_said_as_far_as_it_is_known() {
+fn the_late_task_is_named_as_far_as_it_is_known() {
     let told = told(&hogged(), 0);
     let by = |tid: i32, comm: &str| {
         let mut alert = alert("irq", 100, 900, tid);
@@ -588,7 +588,7 @@ fn a_terminal_obeys_no_alert() {
 }
 
 #[test]
-fn who_works_more_than_otherwise_is_named() {
+fn threads_that_work_more_than_otherwise_are_named() {
     let told = told(&hogged(), 0);
     let alert = alert("wakeup", 100, 900, 7);
     let text = Why::new(&told, &alert, &Evidence::default(), &[]).text();
