@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# packages.sql: the packages of scripts/env --with sql, for host/fleet: what installs DuckDB and Spark, and the Java
+# packages.sql: added to the tree by scripts/env --with sql, for host/fleet: what installs DuckDB and Spark, and the Java
 # that Spark needs.
 
 default-jre-headless
