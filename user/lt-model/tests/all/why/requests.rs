@@ -412,6 +412,34 @@ fn a_served_request_of_an_unknown_thread_counts_as_such() {
     assert_eq!(meanwhile(&m, &Nothing), (Place::Unallocated, known));
 }
 
+/// The disk may have had another request, at 512, while 7 sleeps.
+#[test]
+fn what_a_disk_served_is_a_lower_bound_if_a_request_is_not_fully_recorded() {
+    let issued = |time| request(time, Stage::Issued, DISK, 512);
+    let done = completed(120, DISK, Some((512, 8)));
+    let gap = at(115, 1, What::Lost { until: 116 });
+    for (more, expected) in [
+        (vec![], (2, false)),
+        (vec![issued(20), done], (3, false)),
+        // It is issued after the sleep.
+        (vec![issued(96)], (2, false)),
+        // Its completion is not recorded.
+        (vec![issued(20)], (2, true)),
+        (vec![issued(20), gap], (2, true)),
+        // Its issue is not recorded.
+        (vec![done], (2, true)),
+    ] {
+        let mut events = [one_tag(true), more].concat();
+        events.sort_by_key(|event| event.time);
+        let m = model(&events);
+        let pieces = path(&m, m.by_tid(7).next().unwrap(), 10, 91);
+        let (_, served) = served(&m, &pieces).unwrap();
+        let served = served.unwrap();
+        let found = (served.requests, served.is_least);
+        assert_eq!(found, expected, "{events:?}");
+    }
+}
+
 #[test]
 fn what_a_disk_served_is_not_known_if_events_were_lost() {
     let mut events = one_tag(true);
