@@ -15,12 +15,6 @@ use crate::served::{Done, Log};
 /// Maximum number of requests in flight. More means that some ended without an event.
 const MOST: usize = 16 << 10;
 
-/// Major number of the disks and partitions that get no number from their driver (`BLOCK_EXT_MAJOR`).
-const EXTENDED: u32 = 259;
-
-/// Minor numbers that most other drivers reserve for a disk and the partitions that follow it.
-const RESERVED: u32 = 16;
-
 /// A request in flight.
 #[derive(Debug, Clone, Copy)]
 struct Held {
@@ -54,8 +48,7 @@ impl Held {
 
 /// Whether this device may be a partition of the disk. `disks` are no partitions.
 fn may_be_part(part: Disk, disk: Disk, disks: &HashSet<Disk>) -> bool {
-    let is_numbered = (1..RESERVED).contains(&part.0.wrapping_sub(disk.0));
-    !disks.contains(&part) && (part.0 >> 20 == EXTENDED || is_numbered)
+    !disks.contains(&part) && part.may_be_part_of(disk)
 }
 
 #[derive(Debug, Default)]
@@ -301,7 +294,7 @@ impl Builder {
         self.requests.waited(place.0, (queued, time), self.over);
         match self.over {
             true => self.signs.count(),
-            false => self.signs.allocates(thread, queued, time),
+            false => self.signs.allocates(thread, (queued, time), place.0),
         }
     }
 
