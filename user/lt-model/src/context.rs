@@ -82,9 +82,7 @@ impl Disk {
         let is_numbered = (1..RESERVED).contains(&self.0.wrapping_sub(disk.0));
         self.0 >> 20 == EXTENDED || is_numbered
     }
-}
 
-impl Disk {
     /// Whether it is a loop device: its data is in a file on another disk.
     #[must_use]
     pub fn is_loop(self) -> bool {

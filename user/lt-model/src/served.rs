@@ -132,8 +132,8 @@ impl Log {
         }
     }
 
-    /// Records that events until `time` may be missing, and the requests whose completion may be one of them: the disk of
-    /// each, and when it was issued.
+    /// Records that events until `time` may be missing, and the requests whose completion may be one of them: the disk
+    /// of each, and when it was issued.
     pub(crate) fn lost(&mut self, time: u64, issued: impl Iterator<Item = (Disk, u64)>) {
         for (disk, issued) in issued.filter(|(_, issued)| *issued < time) {
             let of_disk = self.disks.entry(disk).or_default();
