@@ -519,7 +519,7 @@ impl Builder {
                 disk,
                 sector,
             } => return self.request(time, cpu, stage, (disk, sector)),
-            What::Remap { from, to } => return self.requests.remap(from, to),
+            What::Remap { from, to } => return self.requests.remap(time, from, to),
             What::Flush { disk } => return self.requests.flush(time, disk),
             What::Completed { disk, range, kind } => {
                 let request = match range {
@@ -851,7 +851,7 @@ impl Builder {
         (at.block, at.served, at.hrtimer, at.due) = (None, None, None, None);
         at.looked = Looked::default();
         at.tail = None;
-        self.requests.clear();
+        self.requests.clear(until);
         let at = self.cpus.at(cpu);
         at.known_since = Some(until);
         self.cpus.go(cpu, since, None);

@@ -191,11 +191,16 @@ impl Model {
         self.signs.of(thread, end)
     }
 
-    /// Whether this thread had submitted a bio by `from`, when it fell asleep, but had no request for it by `to`, when
-    /// it was woken.
+    /// The disk or partition to which this thread had submitted a bio by `from`, when it fell asleep, if it had no
+    /// request for that bio by `to`, when it was woken.
     #[must_use]
-    pub fn had_no_request(&self, thread: ThreadId, from: u64, to: u64) -> bool {
-        self.signs.had_no_request(thread, from, to)
+    pub fn lacked_request_of(&self, thread: ThreadId, from: u64, to: u64) -> Option<Disk> {
+        self.signs.lacked_request_of(thread, from, to)
+    }
+
+    /// The disk of a device: see [`served::Log::disk_of`].
+    pub(crate) fn disk_of(&self, device: Disk, disk: Disk) -> Disk {
+        self.served.disk_of(device, disk)
     }
 
     /// The requests that a disk served during waits of threads that had no request for their bio yet. The waits do not

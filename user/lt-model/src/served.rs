@@ -10,6 +10,9 @@
 //!
 //! Only the allocation shows that a thread waited, and since when. Until then, the last completed requests of each disk
 //! are kept, up to a limit. After that, only the requests that the disk had during the wait are.
+//!
+//! Of a request whose issue or completion is not seen, it is not known how long the disk had it. If that may have been
+//! during a wait, the sums are lower bounds.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -28,7 +31,8 @@ pub struct Served {
     pub requests: u64,
     /// Time of the waits in which the disk had at least one of the requests, ns.
     pub time: u64,
-    /// Whether the time is a lower bound: the issue of some request was not seen.
+    /// Whether the time is a lower bound: the issue or the completion of a request that the disk may have had was not
+    /// seen. Of these requests, only those that were completed during the waits are counted.
     pub is_least: bool,
     /// The requests by the thread that entered them, longest time first.
     pub by: Vec<ServedFor>,
@@ -67,8 +71,10 @@ struct OfDisk {
     all: Vec<Done>,
     /// Longest time from issue to completion in `all`, ns.
     longest: u64,
-    /// Waits whose requests are all in `all`.
+    /// Waits whose completed requests are all in `all`.
     known: Spans,
+    /// Times at which the disk may have had other requests: their issue or their completion was not seen.
+    unseen: Spans,
     /// Number of requests that were not stored.
     counted: usize,
 }
@@ -86,12 +92,19 @@ impl OfDisk {
 
 /// Requests that disks served while threads waited.
 #[derive(Debug, Default)]
-pub(crate) struct Log(HashMap<Disk, OfDisk>);
+pub(crate) struct Log {
+    disks: HashMap<Disk, OfDisk>,
+    /// Time from which on all events are recorded.
+    since: u64,
+}
 
 impl Log {
     /// Records a completed request. With `count_only`, it is not stored.
     pub(crate) fn completes(&mut self, disk: Disk, done: Done, count_only: bool) {
-        let of_disk = self.0.entry(disk).or_default();
+        let of_disk = self.disks.entry(disk).or_default();
+        if done.issued == done.completed && self.since < done.completed {
+            of_disk.unseen.add(self.since, done.completed);
+        }
         if done.issued < of_disk.until {
             return of_disk.keep(done, count_only);
         }
@@ -105,7 +118,7 @@ impl Log {
 
     /// Records that a thread has waited from `from` until now, `to`, for a request of this disk.
     pub(crate) fn waited(&mut self, disk: Disk, (from, to): (u64, u64), count_only: bool) {
-        let of_disk = self.0.entry(disk).or_default();
+        let of_disk = self.disks.entry(disk).or_default();
         of_disk.until = to;
         let is_during = |done: &Done| done.completed > from;
         while of_disk.recent.back().is_some_and(is_during)
@@ -119,9 +132,19 @@ impl Log {
         }
     }
 
+    /// Records that events until `time` may be missing, and the requests whose completion may be one of them: the disk
+    /// of each, and when it was issued.
+    pub(crate) fn lost(&mut self, time: u64, issued: impl Iterator<Item = (Disk, u64)>) {
+        for (disk, issued) in issued.filter(|(_, issued)| *issued < time) {
+            let of_disk = self.disks.entry(disk).or_default();
+            of_disk.unseen.add(issued, time);
+        }
+        self.since = self.since.max(time);
+    }
+
     /// Orders the requests, once all are stored.
     pub(crate) fn finish(&mut self) {
-        for of_disk in self.0.values_mut() {
+        for of_disk in self.disks.values_mut() {
             of_disk.recent = VecDeque::new();
             of_disk.all.sort_unstable_by_key(|done| done.completed);
         }
@@ -133,16 +156,30 @@ impl Log {
             // The queue may double with the next request.
             let recent = of.recent.capacity() * 2 * size_of::<Done>();
             let all = with_room((of.all.len() + of.counted) * size_of::<Done>());
-            recent + all + of.known.bytes()
+            recent + all + of.known.bytes() + of.unseen.bytes()
         };
-        let each: usize = self.0.values().map(of_disk).sum();
-        each + self.0.len() * 2 * size_of::<(Disk, OfDisk)>()
+        let each: usize = self.disks.values().map(of_disk).sum();
+        each + self.disks.len() * 2 * size_of::<(Disk, OfDisk)>()
+    }
+
+    /// The disk of a device: the device itself if requests of it are recorded. Otherwise, it is a partition: of `disk`
+    /// if its number allows that, or of the nearest other disk whose number does. Returns the device if there is none.
+    pub(crate) fn disk_of(&self, device: Disk, disk: Disk) -> Disk {
+        if self.disks.contains_key(&device) {
+            return device;
+        }
+        if device.may_be_part_of(disk) {
+            return disk;
+        }
+        let others = self.disks.keys().copied();
+        let possible = others.filter(|other| device.may_be_part_of(*other));
+        possible.max().unwrap_or(device)
     }
 
     /// The requests that the disk served in these waits, which do not overlap and are in time order. `None` if it is
     /// not known for each wait that all its requests are stored.
     pub(crate) fn during(&self, disk: Disk, waits: &[(u64, u64)]) -> Option<Served> {
-        let of_disk = self.0.get(&disk)?;
+        let of_disk = self.disks.get(&disk)?;
         let mut each = waits.iter();
         if !each.all(|(from, to)| of_disk.known.covers(*from, *to)) {
             return None;
@@ -170,10 +207,11 @@ impl Log {
         });
         let mut by: Vec<ServedFor> = by.collect();
         by.sort_unstable_by_key(|by| (std::cmp::Reverse((by.time, by.requests)), by.thread));
+        let may_have_more = |(from, to): &(u64, u64)| of_disk.unseen.has(*from, *to);
         Some(Served {
             requests: total.requests,
             time: total.time,
-            is_least: during.iter().any(|done| done.issued == done.completed),
+            is_least: waits.iter().any(may_have_more),
             by,
         })
     }
@@ -278,6 +316,30 @@ mod tests {
             (2, 10, true)
         );
         assert_eq!(served.by[1].thread, None);
+    }
+
+    #[test]
+    fn a_request_that_is_not_fully_recorded_makes_the_time_a_lower_bound() {
+        let is_least = |before: Option<Done>, after: Option<Done>, in_flight: &[u64]| {
+            let mut log = Log::default();
+            log.lost(5, [].into_iter());
+            let all = before.into_iter().chain([done(20, 30, 1)]);
+            all.for_each(|of| log.completes(DISK, of, false));
+            log.waited(DISK, (10, 60), false);
+            after.into_iter().for_each(|of| log.completes(DISK, of, false));
+            let issued = in_flight.iter().map(|issued| (DISK, *issued));
+            log.lost(u64::MAX, issued);
+            log.finish();
+            log.during(DISK, &[(10, 60)]).unwrap().is_least
+        };
+        assert!(!is_least(None, None, &[]));
+        // The issue was not seen.
+        assert!(!is_least(Some(done(8, 8, 0)), None, &[]));
+        assert!(is_least(Some(done(15, 15, 0)), None, &[]));
+        assert!(is_least(None, Some(done(90, 90, 0)), &[]));
+        // The completion was not seen.
+        assert!(!is_least(None, None, &[60, 70]));
+        assert!(is_least(None, None, &[59, 70]));
     }
 
     #[test]

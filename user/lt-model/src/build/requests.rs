@@ -15,12 +15,6 @@ use crate::served::{Done, Log};
 /// Maximum number of requests in flight. More means that some ended without an event.
 const MOST: usize = 16 << 10;
 
-/// Major number of the disks and partitions that get no number from their driver (`BLOCK_EXT_MAJOR`).
-const EXTENDED: u32 = 259;
-
-/// Minor numbers that most other drivers reserve for a disk and the partitions that follow it.
-const RESERVED: u32 = 16;
-
 /// A request in flight.
 #[derive(Debug, Clone, Copy)]
 struct Held {
@@ -54,8 +48,7 @@ impl Held {
 
 /// Whether this device may be a partition of the disk. `disks` are no partitions.
 fn may_be_part(part: Disk, disk: Disk, disks: &HashSet<Disk>) -> bool {
-    let is_numbered = (1..RESERVED).contains(&part.0.wrapping_sub(disk.0));
-    !disks.contains(&part) && (part.0 >> 20 == EXTENDED || is_numbered)
+    !disks.contains(&part) && part.may_be_part_of(disk)
 }
 
 #[derive(Debug, Default)]
@@ -79,8 +72,11 @@ struct Flushes {
 }
 
 impl Requests {
-    /// Forgets all requests, since events of them are missing.
-    pub(super) fn clear(&mut self) {
+    /// Forgets all requests, since events of them may be missing until `time`.
+    pub(super) fn clear(&mut self, time: u64) {
+        let issued = |held: &Held| Some((held.disk, held.issued?));
+        let all = self.held.values().flatten();
+        self.served.lost(time, all.filter_map(issued));
         self.held.clear();
         self.flushes.clear();
         self.len = 0;
@@ -101,6 +97,8 @@ impl Requests {
 
     /// What the disks served, once all events are seen.
     pub(super) fn into_served(mut self) -> Log {
+        // No event shows when the requests that are still in flight are completed.
+        self.clear(u64::MAX);
         self.served.finish();
         self.served
     }
@@ -127,7 +125,7 @@ impl Requests {
         if stage == Stage::Issued {
             self.disks.insert(disk);
         }
-        let held = self.at(disk, sector, stage == Stage::Issued);
+        let held = self.at(time, disk, sector, stage == Stage::Issued);
         match stage {
             Stage::Queued => {
                 // The end of an older request with this sector was not seen. A bio that a stacked device has just
@@ -151,7 +149,12 @@ impl Requests {
     }
 
     /// Passes a bio from a stacked device on to another device.
-    pub(super) fn remap(&mut self, (from, old): (Disk, u64), (disk, sector): (Disk, u64)) {
+    pub(super) fn remap(
+        &mut self,
+        time: u64,
+        (from, old): (Disk, u64),
+        (disk, sector): (Disk, u64),
+    ) {
         if from == disk {
             return;
         }
@@ -161,7 +164,7 @@ impl Requests {
         if let Some(upper) = upper.copied()
             && upper.entered.is_some()
         {
-            let lower = self.at(disk, sector, false);
+            let lower = self.at(time, disk, sector, false);
             *lower = Held::new(disk);
             (lower.entered, lower.of, lower.limited) = (upper.entered, upper.of, upper.limited);
         }
@@ -224,9 +227,9 @@ impl Requests {
     /// Finds the request with this sector, or adds one. A bio may be recorded for a partition, but its issue
     /// (`is_issued`) is recorded for the disk: if the only request with this sector may be for a partition of the disk,
     /// the issue is taken to be of that request.
-    fn at(&mut self, disk: Disk, sector: u64, is_issued: bool) -> &mut Held {
+    fn at(&mut self, time: u64, disk: Disk, sector: u64, is_issued: bool) -> &mut Held {
         if self.len >= MOST {
-            self.clear();
+            self.clear(time);
         }
         let all = self.held.entry(sector).or_default();
         let mut place = all.iter().position(|held| held.disk == disk);
@@ -291,7 +294,7 @@ impl Builder {
         self.requests.waited(place.0, (queued, time), self.over);
         match self.over {
             true => self.signs.count(),
-            false => self.signs.allocates(thread, queued, time),
+            false => self.signs.allocates(thread, (queued, time), place.0),
         }
     }
 

@@ -365,16 +365,20 @@ impl Beside for InGetTag {
 type Meanwhile = (Place, Option<(u64, u64, Vec<(i32, u64, u64)>)>);
 
 fn meanwhile(m: &Model, beside: &dyn Beside) -> Meanwhile {
+    meanwhile_at(m, beside, DISK)
+}
+
+fn meanwhile_at(m: &Model, beside: &dyn Beside, expected: Disk) -> Meanwhile {
     let seven = m.by_tid(7).next().unwrap();
     let pieces = path_beside(m, beside, seven, 10, 91);
     let [piece] = &pieces[..] else {
         panic!("{pieces:?}");
     };
-    let Cause::Held(DISK, place, None) = piece.cause else {
+    let Cause::Held(held, place, None) = piece.cause else {
         panic!("{pieces:?}");
     };
     let (disk, served) = served(m, &pieces).unwrap();
-    assert_eq!(disk, DISK);
+    assert_eq!((held, disk), (expected, expected));
     let tid = |id: Option<ThreadId>| id.map_or(0, |id| m.thread(id).unwrap().tid);
     let by = |by: &ServedFor| (tid(by.thread), by.requests, by.time);
     let all = |served: Served| {
@@ -410,6 +414,65 @@ fn a_served_request_of_an_unknown_thread_counts_as_such() {
     let by = vec![(9, 1, 45), (0, 1, 30)];
     let known = Some((2, 75, by));
     assert_eq!(meanwhile(&m, &Nothing), (Place::Unallocated, known));
+}
+
+/// Two disks of a controller share the tag: a completion of one of them ends the wait for a request of the other. The
+/// bio may be recorded for a partition.
+#[test]
+fn a_request_without_a_tag_is_of_its_own_disk_even_if_another_disk_frees_the_tag() {
+    let other = Disk(DISK.0 + 16);
+    for device in [other, Disk(other.0 + 1)] {
+        let mut events = one_tag(true);
+        for event in &mut events {
+            if let What::Request {
+                stage,
+                disk,
+                sector: 256,
+            } = &mut event.what
+            {
+                let is_issued = *stage == Stage::Issued;
+                *disk = if is_issued { other } else { device };
+            }
+        }
+        events.extend([
+            request(0, Stage::Issued, other, 1024),
+            completed(1, other, Some((1024, 8))),
+            completed(105, other, Some((256, 8))),
+        ]);
+        events.sort_by_key(|event| event.time);
+        let m = model(&events);
+        let none: Meanwhile = (Place::Unallocated, Some((0, 0, vec![])));
+        assert_eq!(meanwhile_at(&m, &Nothing, other), none);
+        assert_eq!(meanwhile_at(&m, &InGetTag, other), (Place::NoTag, none.1));
+    }
+}
+
+/// The disk may have had another request, at 512, while 7 sleeps.
+#[test]
+fn what_a_disk_served_is_a_lower_bound_if_a_request_is_not_fully_recorded() {
+    let issued = |time| request(time, Stage::Issued, DISK, 512);
+    let done = completed(120, DISK, Some((512, 8)));
+    let gap = at(115, 1, What::Lost { until: 116 });
+    for (more, expected) in [
+        (vec![], (2, false)),
+        (vec![issued(20), done], (3, false)),
+        // It is issued after the sleep.
+        (vec![issued(96)], (2, false)),
+        // Its completion is not recorded.
+        (vec![issued(20)], (2, true)),
+        (vec![issued(20), gap], (2, true)),
+        // Its issue is not recorded.
+        (vec![done], (2, true)),
+    ] {
+        let mut events = [one_tag(true), more].concat();
+        events.sort_by_key(|event| event.time);
+        let m = model(&events);
+        let pieces = path(&m, m.by_tid(7).next().unwrap(), 10, 91);
+        let (_, served) = served(&m, &pieces).unwrap();
+        let served = served.unwrap();
+        let found = (served.requests, served.is_least);
+        assert_eq!(found, expected, "{events:?}");
+    }
 }
 
 #[test]
