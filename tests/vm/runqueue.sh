@@ -69,6 +69,7 @@ done
 	fail "throttled waits that are not marked, or without a stack"
 grep ' by_pid=0 by_tid=0 by_comm="idle" ' /tmp/alerts >/tmp/idle || fail "no alert without a task that ran instead"
 [ "$(stat w filtered)" -gt 0 ] || fail "no other task was preempted"
+control 'w runqueue enabled=0'
 sums_hold w
 control -w
 unload_module

@@ -425,6 +425,7 @@ impl Builder {
                 to,
             } => return self.migrate(time, tid, name, (from, to)),
             What::Fork { child, name } => self.fork(time, cpu, child, name),
+            What::Exec { tid, old } => self.exec(time, cpu, tid, old),
             What::There { tid, name } => {
                 let thread = self.tasks.find(tid);
                 self.named(thread, name);
@@ -717,6 +718,17 @@ impl Builder {
         task.dirty = None;
         if above.is_none() {
             self.tasks.go(thread, time, State::Running(call));
+        }
+    }
+
+    /// Handles an exec by the current thread, which may get another number.
+    fn exec(&mut self, time: u64, cpu: u32, tid: i32, old: i32) {
+        let thread = self.cpus.at(cpu).thread();
+        let thread = thread.filter(|thread| tid != old && self.tid(*thread) == Some(old));
+        if let Some(next) = thread.and_then(|thread| self.tasks.renumber(thread, tid, time)) {
+            self.cpus.go(cpu, time, Some(Some(next)));
+            self.tasks.of(next).cpu = Some(cpu);
+            self.show(time, cpu);
         }
     }
 

@@ -102,6 +102,14 @@ pub enum What<'a> {
         /// Its name.
         name: &'a [u8],
     },
+    /// `sched_process_exec`: the current thread executes another program. All other threads of its process have ended,
+    /// and it has the number of the process, whatever its number was before.
+    Exec {
+        /// Its number from now on.
+        tid: i32,
+        /// Its number before.
+        old: i32,
+    },
     /// An existing thread, from a dump of the kernel's state.
     There {
         /// The thread.

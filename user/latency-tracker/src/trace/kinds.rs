@@ -20,6 +20,7 @@ pub(super) enum Kind {
     Wakeup(Thread, Option<FieldIndex>),
     Migrate(Thread, FieldIndex, FieldIndex),
     Fork(Thread),
+    Exec(FieldIndex, FieldIndex),
     There(Thread),
     Call(String),
     Futex(FieldIndex, FieldIndex),
@@ -171,6 +172,10 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             field("dest_cpu")?,
         ),
         "sched_process_fork" => Kind::Fork(thread("child_tid", "child_comm")?),
+        "sched_process_exec" => Kind::Exec(
+            field("tid").or_else(|| field("pid"))?,
+            field("old_tid").or_else(|| field("old_pid"))?,
+        ),
         "sched_process_exit" => Kind::Exit,
         "lttng_statedump_process_state" => Kind::There(thread("tid", "name")?),
         "perf_comm" => Kind::There(thread("tid", "comm")?),
@@ -372,6 +377,10 @@ impl Kind {
             Self::Fork(child) => What::Fork {
                 child: number(child.tid)?,
                 name: name(child.name),
+            },
+            Self::Exec(tid, old) => What::Exec {
+                tid: number(*tid)?,
+                old: number(*old)?,
             },
             Self::There(thread) => What::There {
                 tid: number(thread.tid)?,
@@ -623,6 +632,27 @@ mod tests {
         ] {
             let told = (of_letters(letters), of_bits(bits));
             assert_eq!(told, (kind, kind), "{letters:?}");
+        }
+    }
+
+    #[test]
+    fn an_exec_has_both_numbers_of_its_thread() {
+        for (name, tid, old) in [
+            ("sched_process_exec", "tid", "old_tid"),
+            ("sched:sched_process_exec", "pid", "old_pid"),
+        ] {
+            let fields = [
+                (tid, signed(32), &7i32.to_le_bytes()[..]),
+                (old, signed(32), &9i32.to_le_bytes()[..]),
+            ];
+            let dir = trace_of(name, &fields);
+            let mut reader = Reader::open(dir.path()).unwrap();
+            let kind = kind(reader.classes().next().unwrap()).unwrap();
+            let Some(Item::Event(event)) = reader.next().unwrap() else {
+                panic!("no event");
+            };
+            let what = kind.what(&event, Release(7, 2));
+            assert_eq!(what, Some(What::Exec { tid: 7, old: 9 }));
         }
     }
 

@@ -42,6 +42,7 @@ fn what() -> impl Strategy<Value = What<'static>> {
         2 => (tid(), name(), 0..3u32, 0..3u32)
             .prop_map(|(tid, name, from, to)| What::Migrate { tid, name, from, to }),
         1 => (tid(), name()).prop_map(|(child, name)| What::Fork { child, name }),
+        1 => (tid(), tid()).prop_map(|(tid, old)| What::Exec { tid, old }),
         1 => (tid(), name()).prop_map(|(tid, name)| What::There { tid, name }),
         2 => name().prop_map(|name| What::Call { name }),
         2 => (5..8u32, 0..2u64, any::<bool>()).prop_map(|(op, address, private)| {
