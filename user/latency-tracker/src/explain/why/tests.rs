@@ -214,7 +214,7 @@ fn a_sentence_names_a_disk_by_its_name_if_that_is_known() {
     let why = Why::new(&told, &alert, &Evidence::default());
     let said = why.verdict();
     assert!(
-        said.contains("waited for a completion of sda1; the place where"),
+        said.contains("waited for a completion of disk sda1; the place where"),
         "{said}"
     );
     let json = serde_json::to_string(&why.json().unwrap()).unwrap();
