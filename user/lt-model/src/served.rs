@@ -53,7 +53,7 @@ pub struct ServedFor {
 /// Maximum length of a pause in a busy time, ns.
 ///
 /// A disk with one tag pauses after each request until the next thread has been woken and has issued its request.
-/// Without such pauses, a busy time would be that of one request, which does not show since when the disk is overloaded.
+/// Without such pauses, a busy time would be that of one request, and not show since when the disk is overloaded.
 const PAUSE: u64 = 1_000_000;
 
 /// Maximum length of a pause in a busy time, ns, if the disk worked for at least as long since the pause before.
@@ -464,8 +464,8 @@ mod tests {
         done(issued * MS, completed * MS, 1)
     }
 
-    /// Start and longest pause of the busy time at the end of this wait, and what was before it. `later` completes after
-    /// the wait. All times are in ms.
+    /// Start and longest pause of the busy time at the end of this wait, and what was before it. The requests `later`
+    /// complete after the wait. All times are in ms.
     fn busy(
         all: &[(u64, u64)],
         (from, to): (u64, u64),

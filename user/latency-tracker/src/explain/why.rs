@@ -16,7 +16,7 @@ use lt_proc::Alert;
 use lt_proc::evidence::Evidence;
 
 use super::proofs::Proofs;
-use crate::analyze::show::{Json, Shown};
+use crate::analyze::show::{Json, Shown, Thread};
 use crate::analyze::words::{Facts, name_at, sentence, used_by};
 use crate::trace::Told;
 
@@ -80,7 +80,8 @@ impl<'a> Why<'a> {
         if self.to <= model.span.0 || self.from >= model.span.1 {
             return "The trace does not cover the time of the delay.".into();
         }
-        if let Some(verdict) = self.shown().and_then(|shown| shown.verdict()) {
+        let clock = |time| self.told.instant_of_day(time);
+        if let Some(verdict) = self.shown().and_then(|shown| shown.verdict_at(&clock)) {
             return verdict;
         }
         let cpu = self.alert.cpu;
@@ -130,6 +131,12 @@ impl<'a> Why<'a> {
             pieces,
             facts: &self.facts,
         })
+    }
+
+    /// The threads that the verdict names because a disk served their requests.
+    pub(super) fn served_threads(&self) -> Vec<Thread> {
+        let shown = self.shown();
+        shown.map_or_else(Vec::new, |shown| shown.served_threads())
     }
 
     /// The thread and its path, for a picture.

@@ -426,7 +426,9 @@ fn what_a_disk_served_is_not_known_if_events_were_lost() {
 /// `shift` later, and these events before them.
 fn busy_time(shift: u64, before: &[Event<'static>]) -> Busy {
     let mut all = one_tag(true);
-    all.iter_mut().skip(1).for_each(|event| event.time += shift);
+    for event in all.iter_mut().skip(1) {
+        event.time += shift;
+    }
     all.splice(1..1, before.iter().copied());
     let m = model(&all);
     let seven = m.by_tid(7).next().unwrap();
