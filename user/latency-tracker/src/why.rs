@@ -20,6 +20,7 @@
 //! leaves a note for the next run (see [`leftovers`]).
 
 mod args;
+mod running;
 mod target;
 mod watched;
 
@@ -553,7 +554,9 @@ impl Found {
         let alone = || alone::text_at(&self.alert, &self.beside, &self.clock);
         let text = match explained {
             None => alone(),
-            Some(Ok(explained)) => explained.text,
+            Some(Ok(explained)) => {
+                explained.text + &running::paragraph(&explained.served, &self.alert)
+            }
             Some(Err(error)) => format!("No explanation: {error:#}\n{}", alone()),
         };
         if let Some(capture) = &self.capture {
@@ -697,7 +700,13 @@ mod tests {
             beside: Vec::new(),
             clock: String::new(),
             capture: None,
-            explained: is_cut.map(|is_cut| Ok(Explained { text, is_cut })),
+            explained: is_cut.map(|is_cut| {
+                Ok(Explained {
+                    text,
+                    is_cut,
+                    served: Vec::new(),
+                })
+            }),
         }
     }
 

@@ -11,10 +11,9 @@
 //! Only the allocation shows that a thread waited, and since when. Until then, the last completed requests of each disk
 //! are kept, up to a limit. After that, only the requests that the disk had during the wait are.
 //!
-//! A busy time is the union of the times from issue to completion, with the short pauses between them: a disk with one
-//! tag always pauses until the next thread has issued its request. Each request counts only once it completes, so a
-//! request whose completion is lost does not make its disk busy for ever. Of each disk, only the latest busy time is
-//! kept, and each earlier one in which a wait ended.
+//! A busy time consists of the times from issue to completion of requests, and of the short pauses between them. Each
+//! request counts only once it completes, so a request whose completion is lost does not make its disk busy forever. Of
+//! each disk, the latest busy time is kept, and each earlier one in which a wait ended.
 
 use std::collections::{HashMap, VecDeque};
 
