@@ -508,8 +508,8 @@ mod tests {
         use Before::{Idle, Missing};
         let parallel = [(1002, 1030), (1001, 1040)];
         assert_eq!(busy(&parallel, (1010, 1040), &[]), Some((1001, 0, Idle)));
-        let later = [(1000, 1050)];
-        assert_eq!(busy(&parallel, (1010, 1040), &later), Some((1000, 0, Idle)));
+        let late = [(1000, 1050)];
+        assert_eq!(busy(&parallel, (1010, 1040), &late), Some((1000, 0, Idle)));
         // Without the last request, there would be two busy times; the start of the first one is no longer known.
         let long = [(1010, 1011), (1030, 1031), (1005, 1050)];
         assert_eq!(busy(&long, (1040, 1050), &[]), Some((1005, 0, Missing)));

@@ -68,7 +68,8 @@ impl<'a> Why<'a> {
         &self.told.model
     }
 
-    /// The largest part of the delay, in one sentence; for an alert of `tree`, in one or two.
+    /// The largest part of the delay, in one sentence; for an alert of `tree`, in one or two. Another sentence follows
+    /// for a wait for a busy disk.
     pub(super) fn verdict(&self) -> String {
         let model = self.model();
         // An alert of `tree` carries its own steps.
