@@ -65,10 +65,10 @@ why 2 'delay \([^)]*\): (reader/[0-9]+ waited for sleeper/[0-9]+, which|sleeper/
 null_disk slow 200000000
 dd if=/dev/slow of=/dev/null bs=4k count=16000 iflag=direct &
 reader=$!
-why 2 'dd/[0-9]+ waited for slow\.' --over 100ms -o /tmp/kept -p $reader
+why 2 'dd/[0-9]+ waited for disk slow\.' --over 100ms -o /tmp/kept -p $reader
 rm -rf /tmp/kept/0001/trace
 latency-tracker captures -o /tmp/kept
-grep -q 'waited for slow' /tmp/kept/0001/explanation.txt || fail "the explanation is not kept"
+grep -q 'waited for disk slow' /tmp/kept/0001/explanation.txt || fail "the explanation is not kept"
 
 # The disk itself, with a threshold that is learned.
 why 2 'LONGEST LOST WHAT .*requests to a disk.* than [0-9.]+ms .* at the device, ' --disk slow -d 60s

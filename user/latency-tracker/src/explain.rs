@@ -37,6 +37,7 @@ use serde::{Deserialize, Serialize};
 use self::why::Why;
 use crate::analyze::interrupted;
 use crate::analyze::lanes::{bars_in_picture, bars_of_each};
+use crate::analyze::show::Thread;
 use crate::carried::{self, Carried};
 use crate::trace::{self, Beside, Keep, Told};
 
@@ -60,6 +61,9 @@ struct Report<'a> {
     /// See [`Explained::is_cut`].
     #[serde(skip)]
     is_cut: bool,
+    /// See [`Explained::served`].
+    #[serde(skip)]
+    served: Vec<Thread>,
 }
 
 /// The explanation of an alert.
@@ -67,6 +71,8 @@ pub(crate) struct Explained {
     pub(crate) text: String,
     /// Whether the trace starts too late to show the largest part of the delay; false for a request.
     pub(crate) is_cut: bool,
+    /// The threads that the text names because a disk served their requests while the late thread waited.
+    pub(crate) served: Vec<Thread>,
 }
 
 /// The fields of `alert.json` that are needed here.
@@ -314,6 +320,7 @@ pub(crate) fn explained(
     let explained = reports.into_iter().map(|report| Explained {
         text: report.text,
         is_cut: report.is_cut,
+        served: report.served,
     });
     Ok(explained.collect())
 }
@@ -409,6 +416,7 @@ fn reports<'a>(
                 text: why.text(),
                 path: why.json(),
                 is_cut: why.is_cut(),
+                served: why.served_threads(),
             }
         }
         true => {
@@ -420,6 +428,7 @@ fn reports<'a>(
                 text: explained.map(|e| e.to_string()).unwrap_or_default(),
                 path: None,
                 is_cut: false,
+                served: Vec::new(),
             }
         }
     };

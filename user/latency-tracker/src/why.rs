@@ -21,6 +21,7 @@
 
 mod also;
 mod args;
+mod running;
 mod target;
 mod watched;
 
@@ -569,7 +570,9 @@ impl Found {
         let alone = || alone::text_at(&self.alert, &self.beside, &self.clock);
         let mut text = match explained {
             None => alone(),
-            Some(Ok(explained)) => explained.text,
+            Some(Ok(explained)) => {
+                explained.text + &running::paragraph(&explained.served, &self.alert)
+            }
             Some(Err(error)) => format!("No explanation: {error:#}\n{}", alone()),
         };
         let also = lost.map(|lost| also::lines(&self.alert, &self.beside, lost));
@@ -717,7 +720,13 @@ mod tests {
             beside: Vec::new(),
             clock: String::new(),
             capture: None,
-            explained: is_cut.map(|is_cut| Ok(Explained { text, is_cut })),
+            explained: is_cut.map(|is_cut| {
+                Ok(Explained {
+                    text,
+                    is_cut,
+                    served: Vec::new(),
+                })
+            }),
         }
     }
 

@@ -525,7 +525,7 @@ impl Builder {
             What::Completed { disk, range, kind } => {
                 let request = match range {
                     Some(range) => self.requests.complete(disk, range, kind),
-                    None if kind == Kind::Flush => self.requests.flushed(disk),
+                    None if kind == Kind::Flush => self.requests.flushed(time, disk),
                     None => None,
                 };
                 if range.is_some() {

@@ -88,7 +88,7 @@ pub use missing::Events;
 pub use names::{Name, Names};
 pub use processor::{Processor, Stretch, Stretches, Use};
 pub use request::{Kind, Request};
-pub use served::{Served, ServedFor};
+pub use served::{Before, Busy, Served, ServedFor};
 pub use sleep::{Release, Sleep, SwitchedOut};
 pub use state::{Class, Interval, State, Unrecorded};
 pub use thread::Thread;
@@ -211,6 +211,21 @@ impl Model {
         let has_gap = each.any(|(from, to)| self.gaps.touches(*from, *to));
         let known = self.served.during(disk, waits);
         known.filter(|_| !has_gap)
+    }
+
+    /// The time for which a disk had been busy at the end of this wait. It has requests in a busy time, and only short
+    /// pauses between them. `None` if the busy time did not start before the wait.
+    #[must_use]
+    pub fn busy(&self, disk: Disk, wait: (u64, u64)) -> Option<Busy> {
+        let busy = self.served.busy(disk, wait)?;
+        // The disk was idle just before, unless events from here on are missing.
+        let from = busy.since.saturating_sub(served::LONG_PAUSE);
+        let before = match busy.before {
+            _ if from <= self.span.0 => Before::Unrecorded,
+            _ if self.gaps.touches(from, busy.until) => Before::Missing,
+            known => known,
+        };
+        Some(Busy { before, ..busy })
     }
 
     /// Whether this thread only runs softirqs.

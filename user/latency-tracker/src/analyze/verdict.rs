@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A path in one sentence: the cause that took the most time, and up to two others if it is less than half.
+//! A path in one sentence: the cause that took the most time, and up to two others if it is less than half. Another
+//! sentence follows if a thread waited for a busy disk.
 
 use std::collections::{HashMap, HashSet};
 
 use lt_common::out;
-use lt_model::why::{Cause, Leaf, Piece, Quota, handled, looks_like_a_quota, served, used};
-use lt_model::{Events, Model, Use};
+use lt_model::why::{Cause, Leaf, Piece, Quota, busy, handled, looks_like_a_quota, served, used};
+use lt_model::{Before, Events, Model, Use};
 
-use super::show::{Group, Shown};
+use super::show::{Group, Shown, Thread};
 use super::words::{addition, disk_name, held, name_at, unrecorded, used_by};
 use lt_proc::Nanos;
 
@@ -17,23 +18,58 @@ const OTHERS: usize = 2;
 /// Another cause is named only if it is at least 1/`LARGE` of the time.
 const LARGE: u64 = 5;
 
+/// Maximum number of threads named as those whose requests a disk served.
+const NAMED: usize = 4;
+
 impl Shown<'_> {
-    /// `98 % of the delay (604.0ms): victim/525 waited for server/526, which waited for a timer.` If no cause is half
-    /// of the time, up to `OTHERS` more are named: `42 % of the delay (420.0ms): ...; 31 %: ...`
+    /// [`Self::verdict_at`] without times of day.
     pub(crate) fn verdict(&self) -> Option<String> {
+        self.verdict_at(&|_| None)
+    }
+
+    /// `98 % of the delay (604.0ms): victim/525 waited for server/526, which waited for a timer.` If no cause is half
+    /// of the time, up to `OTHERS` more are named: `42 % of the delay (420.0ms): ...; 31 %: ...` A sentence follows for
+    /// each wait for a busy disk. `clock` returns the time of day of a time of the trace, if that is known.
+    pub(crate) fn verdict_at(&self, clock: &dyn Fn(u64) -> Option<String>) -> Option<String> {
         let took = self.range.1 - self.range.0;
-        let all = self.groups(false);
-        let (most, others) = all.split_first()?;
+        let named = self.named();
+        let (most, others) = named.split_first()?;
         let share = out::share(most.time, took, self.facts.whole);
         let mut sentence = share + &self.clause(most);
-        if most.time < took.div_ceil(2) {
-            let large = others.iter().filter(|of| of.time >= took.div_ceil(LARGE));
-            for of in large.take(OTHERS) {
-                let percent = of.time * 100 / took.max(1);
-                sentence += &format!("; {percent} %{}", self.clause(of));
-            }
+        for of in others {
+            let percent = of.time * 100 / took.max(1);
+            sentence += &format!("; {percent} %{}", self.clause(of));
         }
-        Some(sentence + ".")
+        let busy = named.iter().filter_map(|of| self.busy_since(of, clock));
+        let sentences: Vec<_> = std::iter::once(sentence + ".").chain(busy).collect();
+        Some(sentences.join(" "))
+    }
+
+    /// The causes that the sentence names, the largest first.
+    fn named(&self) -> Vec<Group> {
+        let took = self.range.1 - self.range.0;
+        let mut all = self.groups(false);
+        let is_half = |most: &Group| most.time >= took.div_ceil(2);
+        let others = match all.first().is_none_or(is_half) {
+            true => 0,
+            false => OTHERS,
+        };
+        let large = all.iter().skip(1).take(others);
+        let large = large.filter(|of| of.time >= took.div_ceil(LARGE)).count();
+        all.truncate(1 + large);
+        all
+    }
+
+    /// The threads named as those whose requests a disk served.
+    pub(crate) fn served_threads(&self) -> Vec<Thread> {
+        let mut threads = Vec::new();
+        for of in self.named() {
+            let served = served(self.model, self.pieces_of(&of)).and_then(|(_, served)| served);
+            let by = served.iter().flat_map(|served| &served.by);
+            threads.extend(by.filter_map(|by| by.thread).take(NAMED));
+        }
+        let threads = threads.into_iter();
+        threads.map(|id| self.thread_json(id)).collect()
     }
 
     /// The clause that follows the share of a cause.
@@ -63,8 +99,6 @@ impl Shown<'_> {
 
     /// An addition for a thread that waited for a free request of a disk: the requests that the disk served meanwhile.
     fn served_meanwhile(&self, of: &Group) -> Option<String> {
-        /// Maximum number of threads to name.
-        const NAMED: usize = 4;
         let (disk, served) = served(self.model, self.pieces_of(of))?;
         let disk = disk_name(self.model, disk);
         let Some(served) = served else {
@@ -101,6 +135,30 @@ impl Shown<'_> {
             time => format!(" ({least}{} of the wait)", Nanos(time)),
         };
         Some(format!("; meanwhile {disk} served {what}{time}"))
+    }
+
+    /// A sentence for a thread that waited for a free request of a disk: since when the disk had been busy.
+    fn busy_since(&self, of: &Group, clock: &dyn Fn(u64) -> Option<String>) -> Option<String> {
+        let (disk, busy) = busy(self.model, self.pieces_of(of))?;
+        let disk = disk_name(self.model, disk);
+        let time = Nanos(busy.until - busy.since);
+        let least = match busy.before {
+            Before::Idle => "",
+            Before::Missing | Before::Unrecorded => "at least ",
+        };
+        let since = match (busy.before, clock(busy.since)) {
+            (Before::Unrecorded, _) => ", since the start of the recording or earlier".into(),
+            (Before::Missing, Some(clock)) => format!(", since {clock} or earlier"),
+            (Before::Idle, Some(clock)) => format!(", since {clock}"),
+            (_, None) => String::new(),
+        };
+        let pause = match busy.pause {
+            0 => "without a pause".into(),
+            pause => format!("with no pause longer than {}", Nanos(pause)),
+        };
+        Some(format!(
+            "By the end of the wait, {disk} had been busy for {least}{time}{since}, {pause}."
+        ))
     }
 
     /// An addition for a thread that ran in a `futex` call that locks with priority inheritance.

@@ -124,10 +124,12 @@ pub(crate) fn name_at(model: &Model, id: ThreadId, time: u64) -> String {
     }
 }
 
-/// `sda`, or `disk 8:0` if the name is not known.
+/// `disk sda`, or `disk 8:0` if the name is not known.
 pub(crate) fn disk_name(model: &Model, disk: Disk) -> String {
-    let name = model.disk_name(disk).map(out::printable);
-    name.unwrap_or_else(|| format!("disk {disk}"))
+    match model.disk_name(disk) {
+        Some(name) => format!("disk {}", out::printable(name)),
+        None => format!("disk {disk}"),
+    }
 }
 
 /// What a thread waits for at `time`: `waits in read for b/8`.

@@ -16,7 +16,7 @@ use lt_proc::Alert;
 use lt_proc::evidence::Evidence;
 
 use super::proofs::Proofs;
-use crate::analyze::show::{Json, Shown};
+use crate::analyze::show::{Json, Shown, Thread};
 use crate::analyze::words::{Facts, name_at, sentence, used_by};
 use crate::trace::Told;
 
@@ -79,7 +79,8 @@ impl<'a> Why<'a> {
         &self.told.model
     }
 
-    /// The largest part of the delay, in one sentence; for an alert of `tree`, in one or two.
+    /// The largest part of the delay, in one sentence; for an alert of `tree`, in one or two. Another sentence follows
+    /// for a wait for a busy disk.
     pub(super) fn verdict(&self) -> String {
         let model = self.model();
         // An alert of `tree` carries its own steps.
@@ -91,7 +92,8 @@ impl<'a> Why<'a> {
         if self.to <= model.span.0 || self.from >= model.span.1 {
             return "The trace does not cover the time of the delay.".into();
         }
-        if let Some(verdict) = self.shown().and_then(|shown| shown.verdict()) {
+        let clock = |time| self.told.instant_of_day(time);
+        if let Some(verdict) = self.shown().and_then(|shown| shown.verdict_at(&clock)) {
             return verdict;
         }
         let cpu = self.alert.cpu;
@@ -141,6 +143,12 @@ impl<'a> Why<'a> {
             pieces,
             facts: &self.facts,
         })
+    }
+
+    /// The threads that the verdict names because a disk served their requests.
+    pub(super) fn served_threads(&self) -> Vec<Thread> {
+        let shown = self.shown();
+        shown.map_or_else(Vec::new, |shown| shown.served_threads())
     }
 
     /// The thread and its path, for a picture.

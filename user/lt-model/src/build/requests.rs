@@ -178,10 +178,14 @@ impl Requests {
     }
 
     /// Handles the end of a flush, or of a request that waited for one. Returns the flush, if its start is known.
-    pub(super) fn flushed(&mut self, disk: Disk) -> Option<Request> {
+    pub(super) fn flushed(&mut self, time: u64, disk: Disk) -> Option<Request> {
         let of = self.flushes.get_mut(&disk)?;
+        let is_under_way = of.under_way > 0;
         of.under_way = of.under_way.saturating_sub(1);
         let issued = of.issued?;
+        if is_under_way {
+            self.served.flushes(disk, issued, time);
+        }
         Some(request(Held::new(disk), issued, Kind::Flush))
     }
 

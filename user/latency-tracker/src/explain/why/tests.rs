@@ -214,7 +214,7 @@ fn a_sentence_names_a_disk_by_its_name_if_that_is_known() {
     let why = Why::new(&told, &alert, &Evidence::default(), &[]);
     let said = why.verdict();
     assert!(
-        said.contains("waited for a completion of sda1; the place where"),
+        said.contains("waited for a completion of disk sda1; the place where"),
         "{said}"
     );
     let json = serde_json::to_string(&why.json().unwrap()).unwrap();
@@ -332,13 +332,12 @@ fn a_sentence_names_the_thread_whose_request_ended_a_wait() {
 }
 
 /// Thread 7 waits for the only tag of the disk, which first a request of thread 8 holds, and then one of thread 9.
-#[test]
-fn a_sentence_names_the_threads_whose_requests_a_disk_served_during_a_wait_for_a_tag() {
+fn lacks_a_tag() -> Vec<Event<'static>> {
     use lt_model::Stage::{Allocated, Issued, Queued};
     let disk = lt_model::Disk(254 << 20);
     let stage = |time, stage, sector| request(time, stage, disk, sector);
     let timer = |time| at(time, 0, What::Timer { function: None });
-    let events = [
+    vec![
         switch(0, 0, 0, R, 8),
         stage(1, Queued, 64),
         stage(2, Allocated, 64),
@@ -364,8 +363,12 @@ fn a_sentence_names_the_threads_whose_requests_a_disk_served_during_a_wait_for_a
         stage(811, Allocated, 256),
         stage(812, Issued, 256),
         switch(820, 0, 7, S, 0),
-    ];
-    let told = told(&events, 0);
+    ]
+}
+
+#[test]
+fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
+    let told = told(&lacks_a_tag(), 0);
     let said = |stack: &str| {
         let line = alert("offcpu", 10, 810, 7).to_string();
         let alert = Alert::parse(&format!("{line}{stack}")).unwrap();
@@ -375,7 +378,9 @@ fn a_sentence_names_the_threads_whose_requests_a_disk_served_during_a_wait_for_a
     };
     let begin =
         "98 % of the delay (790ns): late/7 waited for a request held back before disk 254:0: ";
-    let meanwhile = "meanwhile disk 254:0 served 2 requests of 9, hog/8 (785ns of the wait).";
+    let meanwhile = "meanwhile disk 254:0 served 2 requests of 9, hog/8 (785ns of the wait). By the end of the \
+        wait, disk 254:0 had been busy for at least 797ns, since the start of the recording or earlier, with no pause \
+        longer than 5ns.";
     let (sentence, _) = said("");
     let reasons = "no free request; the reason is a lack of tags, writeback throttling, io.cost or io.latency";
     assert_eq!(sentence, format!("{begin}{reasons}; {meanwhile}"));
@@ -387,6 +392,46 @@ fn a_sentence_names_the_threads_whose_requests_a_disk_served_during_a_wait_for_a
     assert_eq!(json["served"]["requests"], 2);
     assert_eq!(json["served"]["time"], 785);
     assert_eq!(json["served"]["by"][1]["thread"]["comm"], "hog");
+    let busy = serde_json::json!({"since": 3, "time": 797, "at_least": true, "longest_pause": 5});
+    assert_eq!(json["busy"], busy);
+}
+
+#[test]
+fn a_sentence_says_since_when_a_disk_had_been_busy() {
+    let shift = 20_000_000;
+    let said = |lost: Option<Event<'static>>, epoch| {
+        let mut events = lacks_a_tag();
+        for event in events.iter_mut().skip(1) {
+            event.time += shift;
+        }
+        events.splice(1..1, lost);
+        let mut told = told(&events, 0);
+        told.epoch = epoch;
+        let alert = alert("offcpu", shift + 10, shift + 810, 7);
+        let why = Why::new(&told, &alert, &Evidence::default(), &[]);
+        let verdict = why.verdict();
+        let (_, busy) = verdict.split_once("(785ns of the wait). ").unwrap();
+        let threads = why.served_threads().into_iter();
+        let threads = threads.map(|thread| (thread.tid, thread.comm));
+        (busy.to_string(), threads.collect::<Vec<_>>())
+    };
+    let at_two = Some(14 * 3_600_000_000_000);
+    let begin = "By the end of the wait, disk 254:0 had been busy for";
+    let end = "with no pause longer than 5ns.";
+    let (sentence, threads) = said(None, at_two);
+    assert_eq!(
+        sentence,
+        format!("{begin} 797ns, since 14:00:00.020, {end}")
+    );
+    assert_eq!(threads, [(9, None), (8, Some("hog".to_string()))]);
+    let (sentence, _) = said(None, None);
+    assert_eq!(sentence, format!("{begin} 797ns, {end}"));
+    let lost = at(15_000_000, 1, What::Lost { until: 15_000_001 });
+    let (sentence, _) = said(Some(lost), at_two);
+    assert_eq!(
+        sentence,
+        format!("{begin} at least 797ns, since 14:00:00.020 or earlier, {end}")
+    );
 }
 
 /// Thread 7 spins on a priority-inheritance lock that thread 8 holds.

@@ -3,11 +3,11 @@
 //! Waits for disk requests, by the stage of the request.
 
 use lt_model::why::{
-    Beside, Cause, Leaf, Nothing, Piece, Place, Quota, Slept, path, path_beside, served,
+    Beside, Cause, Leaf, Nothing, Piece, Place, Quota, Slept, busy, path, path_beside, served,
 };
 use lt_model::{
-    Builder, Disk, Event, Interval, Kind, Model, Served, ServedFor, Sleep, Stage, SwitchedOut,
-    ThreadId, Wanted, What,
+    Before, Builder, Busy, Disk, Event, Interval, Kind, Model, Served, ServedFor, Sleep, Stage,
+    SwitchedOut, ThreadId, Wanted, What,
 };
 
 use crate::made::{R, at, completed, model, request, switch, waking};
@@ -483,6 +483,51 @@ fn what_a_disk_served_is_not_known_if_events_were_lost() {
     // Only the stack shows that 7 had no request.
     let lost = meanwhile(&model(&events), &InGetTag);
     assert_eq!(lost, (Place::NoTag, None));
+}
+
+/// The busy time of the disk at the end of the wait of 7, if the events of [`one_tag`] after the first one happen
+/// `shift` later, and these events before them.
+fn busy_time(shift: u64, before: &[Event<'static>]) -> Busy {
+    let mut all = one_tag(true);
+    for event in all.iter_mut().skip(1) {
+        event.time += shift;
+    }
+    all.splice(1..1, before.iter().copied());
+    let m = model(&all);
+    let seven = m.by_tid(7).next().unwrap();
+    let (disk, busy) = busy(&m, &path(&m, seven, shift + 10, shift + 91)).unwrap();
+    assert_eq!((disk, busy.until), (DISK, shift + 91));
+    busy
+}
+
+#[test]
+fn the_start_of_a_busy_time_is_known_if_the_disk_was_idle_before() {
+    const MS: u64 = 1_000_000;
+    let found = |shift, before: &[Event<'static>]| {
+        let busy = busy_time(shift, before);
+        (busy.since, busy.pause, busy.before)
+    };
+    let start = 40 * MS + 3;
+    assert_eq!(found(40 * MS, &[]), (start, 5, Before::Idle));
+    // The trace may start in the middle of the busy time.
+    assert_eq!(found(0, &[]), (3, 5, Before::Unrecorded));
+    let close = 9 * MS;
+    assert_eq!(found(close, &[]), (close + 3, 5, Before::Unrecorded));
+    // Events of another CPU may be those of a request.
+    let lost = at(35 * MS, 1, What::Lost { until: 36 * MS });
+    assert_eq!(found(40 * MS, &[lost]), (start, 5, Before::Missing));
+    let earlier = at(28 * MS, 1, What::Lost { until: 29 * MS });
+    assert_eq!(found(40 * MS, &[earlier]), (start, 5, Before::Idle));
+    // A request that never completes.
+    let never = request(20 * MS, Stage::Issued, DISK, 512);
+    assert_eq!(found(40 * MS, &[never]), (start, 5, Before::Idle));
+    // The disk writes out its cache until just before its first request.
+    let (disk, range, kind) = (DISK, None, Kind::Flush);
+    let flush = [
+        at(20 * MS, 0, What::Flush { disk }),
+        at(40 * MS, 0, What::Completed { disk, range, kind }),
+    ];
+    assert_eq!(found(40 * MS, &flush), (20 * MS, 5, Before::Idle));
 }
 
 /// 7 sleeps from 10 to 100, when a request of this `range` and `kind` completes. Returns the last part of the sleep.
