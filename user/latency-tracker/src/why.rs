@@ -35,9 +35,8 @@ use lt_common::lttng::Buffers;
 use lt_common::lttng::events::default_events;
 use lt_common::out::{self, note};
 use lt_common::wait::{Signals, Wake};
-use lt_common::{Outcome, rt};
+use lt_common::{Outcome, clock, rt};
 use lt_proc::{Alert, Nanos, ProcRoot};
-use nix::time::{ClockId, clock_gettime};
 
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
 use self::target::Target;
@@ -126,7 +125,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     if signals.last().is_some() {
         return Ok(Outcome::Fine);
     }
-    let began = flight.as_ref().map_or(0, |_| now());
+    let began = flight.as_ref().map_or(0, |_| clock::monotonic());
     let running = match waiting {
         Some(waiting) => Some(waiting.start()?),
         None => {
@@ -442,7 +441,7 @@ impl Search<'_> {
         let at_once = capture.as_deref().filter(|_| !self.worst);
         let found = Found {
             explained: at_once.map(|capture| explanation(capture, &alert, &beside)),
-            clock: lt_common::clock::at(alert.time),
+            clock: clock::at(alert.time),
             alert,
             beside,
             capture,
@@ -658,11 +657,6 @@ fn round(time: Nanos) -> Nanos {
     let digits = time.0.checked_ilog10().unwrap_or(0);
     let unit = 10u64.pow(digits.saturating_sub(1));
     Nanos(time.0 / unit * unit)
-}
-
-/// `CLOCK_MONOTONIC`, ns, as in alerts.
-pub(crate) fn now() -> u64 {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| Duration::from(t).as_nanos() as u64)
 }
 
 /// The directory of captures: one that the user chose, or a temporary one that is removed when dropped.

@@ -192,10 +192,12 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Whether a process belongs to this run: this program, a command that it has run, or LTTng.
-    fn is_ours(&self, pid: u64) -> bool {
-        let is_ours =
-            |pid: u32| pid == std::process::id() || exec::has_run(pid) || self.lttng.contains(&pid);
+    /// Whether a process belonged to this run at a time of `CLOCK_MONOTONIC`, ns: this program, a command that it has
+    /// run, or LTTng. A command's PID may belong to another process later.
+    fn is_ours(&self, pid: u64, at: u64) -> bool {
+        let is_ours = |pid: u32| {
+            pid == std::process::id() || exec::has_run(pid, at) || self.lttng.contains(&pid)
+        };
         u32::try_from(pid).is_ok_and(is_ours)
     }
 
@@ -268,7 +270,8 @@ impl<'a> Watched<'a> {
             seen.alerts.extend(woken.alerts);
         }
         let all = seen.alerts.len();
-        seen.alerts.retain(|alert| !self.is_ours(alert.pid));
+        seen.alerts
+            .retain(|alert| !self.is_ours(alert.pid, alert.start()));
         if let Some((over, true)) = self.armed
             && seen.alerts.len() < all
         {
@@ -347,10 +350,10 @@ impl<'a> Watched<'a> {
                 pending.into_iter().map(|one| (watch.part.tracker, one))
             })
             .filter(|(tracker, pending)| {
-                let pid = pending.fields.number("pid").unwrap_or(0);
+                let number = |key| pending.fields.number(key).unwrap_or(0);
                 pending.age() > over.0
                     && self.target.matters(tracker, &pending.fields)
-                    && !self.is_ours(pid)
+                    && !self.is_ours(number("pid"), number("start"))
             })
             .collect();
         stuck.sort_by_key(|(tracker, pending)| {
