@@ -217,6 +217,21 @@ fn setting(key: &str, value: &str) -> Setting {
 }
 
 #[cfg(test)]
+impl Target {
+    /// The requests of a disk.
+    pub(super) fn of_disk(disk: &str) -> Self {
+        Self {
+            name: format!("disk {disk}"),
+            filter: Vec::new(),
+            unit: None,
+            followed: None,
+            disk: Some(disk.into()),
+            waits: false,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use lt_proc::Alert;
 

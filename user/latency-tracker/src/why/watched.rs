@@ -7,10 +7,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use lt_common::exec;
 use lt_common::group::{Change, Followed};
 use lt_common::out::{self, note};
-use lt_common::pids;
+use lt_common::{clock, exec, pids};
 use lt_proc::{Alert, Histogram, Nanos, Pending, ProcRoot, Setting};
 
 use super::nanos;
@@ -47,31 +46,40 @@ struct Watch {
     alerts: Stream,
     /// The delays up to the time when the threshold was set.
     before: Delays,
+    /// The operations of this run that have exceeded the threshold since then: when each ended, and its delay, ns.
+    ours: Vec<(u64, u64)>,
 }
 
 /// The delays of an instance up to some time.
 #[derive(Debug, Default)]
-struct Delays {
-    max: u64,
+pub(super) struct Delays {
     histogram: Histogram,
+    max: u64,
+    /// That time, `CLOCK_MONOTONIC`, ns.
+    time: u64,
 }
 
 impl Delays {
     fn read(root: &ProcRoot, name: &str) -> Result<Self> {
         Ok(Self {
-            max: root.stats(name)?.count("max"),
             histogram: root.histogram(name)?,
+            max: root.stats(name)?.count("max"),
+            time: clock::monotonic(),
         })
     }
 
-    /// The longest delay since `earlier`, ns. Exact if it is the longest of all; otherwise up to an eighth more.
-    fn longest_since(&self, earlier: &Self) -> Option<u64> {
+    /// The longest delay since `earlier`, ns, of an operation that is not in `ours`: see [`Watch::ours`]. Exact if no
+    /// delay was longer; otherwise up to an eighth more.
+    fn longest_since(&self, earlier: &Self, ours: &[(u64, u64)]) -> Option<u64> {
         let since = self.histogram.since(&earlier.histogram);
-        let last = since.buckets.last()?;
-        Some(match self.max > earlier.max {
-            true => self.max,
-            false => self.max.min(last.high - 1),
-        })
+        let last = since.buckets.iter().rfind(|bucket| {
+            let is_in = |(end, delay): &&(u64, u64)| {
+                (earlier.time..self.time).contains(end)
+                    && (bucket.low..bucket.high).contains(delay)
+            };
+            bucket.count > ours.iter().filter(is_in).count() as u64
+        });
+        Some(self.max.min(last?.high - 1))
     }
 }
 
@@ -142,6 +150,7 @@ impl<'a> Watched<'a> {
                     part,
                     alerts,
                     before: Delays::default(),
+                    ours: Vec::new(),
                 }),
                 Err(error) => {
                     let _ = root.remove(&name);
@@ -178,6 +187,7 @@ impl<'a> Watched<'a> {
             self.root
                 .create(&watch.name, watch.part.tracker, &settings)?;
             watch.before = Delays::read(self.root, &watch.name)?;
+            watch.ours.clear();
         }
         self.armed = Some((over, worst));
         Ok(())
@@ -269,11 +279,12 @@ impl<'a> Watched<'a> {
             seen.missed += woken.missed;
             seen.alerts.extend(woken.alerts);
         }
-        let all = seen.alerts.len();
-        seen.alerts
-            .retain(|alert| !self.is_ours(alert.pid, alert.start()));
+        let is_ours = |alert: &Alert| self.is_ours(alert.pid, alert.start());
+        let (ours, others): (Vec<_>, _) = seen.alerts.into_iter().partition(is_ours);
+        seen.alerts = others;
+        self.note_ours(&ours);
         if let Some((over, true)) = self.armed
-            && seen.alerts.len() < all
+            && !ours.is_empty()
         {
             // An operation of this run may have raised a threshold, which would hide shorter operations that count.
             let settings = [setting("threshold", over.exact())];
@@ -291,6 +302,17 @@ impl<'a> Watched<'a> {
         Ok(seen)
     }
 
+    /// Notes these operations of this run, whose delays must not set a threshold.
+    fn note_ours(&mut self, alerts: &[Alert]) {
+        // The histogram does not count an operation that was in flight when the instance started.
+        for alert in alerts.iter().filter(|alert| !alert.fields.is_at_least()) {
+            let mut watches = self.instances.iter_mut();
+            if let Some(watch) = watches.find(|watch| watch.name == alert.instance) {
+                watch.ours.push((alert.time, alert.delay));
+            }
+        }
+    }
+
     /// The number of alerts that the instances have not raised, since they had raised too many in the same second.
     pub(super) fn suppressed(&self) -> u64 {
         let all = self.instances.iter();
@@ -306,13 +328,21 @@ impl<'a> Watched<'a> {
         longest.max().filter(|ns| *ns > 0).map(Nanos)
     }
 
-    /// The longest operation since the threshold was set, in the instances that show the usual delays.
-    pub(super) fn longest_since_set(&self) -> Option<Nanos> {
-        let telling = self.instances.iter();
-        let telling = telling.filter(|watch| self.target.is_telling(&watch.part));
-        let longest = telling.filter_map(|watch| {
-            let now = Delays::read(self.root, &watch.name).ok()?;
-            now.longest_since(&watch.before)
+    /// The delays of each instance up to now; `None` if they cannot be read.
+    pub(super) fn delays(&self) -> Vec<Option<Delays>> {
+        let read = |watch: &Watch| Delays::read(self.root, &watch.name).ok();
+        self.instances.iter().map(read).collect()
+    }
+
+    /// The longest operation from the time when the threshold was set to the time of `now`, in the instances that show
+    /// the usual delays. Operations of this run count only if they did not exceed the threshold: a histogram does not
+    /// show to which process an operation belongs.
+    pub(super) fn longest_since_set(&self, now: &[Option<Delays>]) -> Option<Nanos> {
+        let watches = self.instances.iter().zip(now);
+        let telling = watches.filter(|(watch, _)| self.target.is_telling(&watch.part));
+        let longest = telling.filter_map(|(watch, now)| {
+            let now = now.as_ref()?;
+            now.longest_since(&watch.before, &watch.ours)
         });
         longest.max().map(Nanos)
     }
@@ -387,23 +417,110 @@ fn setting(key: &str, value: String) -> Setting {
     }
 }
 
+/// Creates a pipe that is read as a file of alerts is, and opens it.
+#[cfg(test)]
+pub(super) fn fifo(path: &Path) -> std::fs::File {
+    use nix::sys::stat::Mode;
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
+    // Without a process that can write to it, the file would end.
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).write(true).open(path).unwrap()
+}
+
+#[cfg(test)]
+impl<'a> Watched<'a> {
+    /// Instances that have the names of their parts, and whose files exist.
+    pub(super) fn made(root: &'a ProcRoot, target: &'a Target) -> Self {
+        let watch = |part: Part| Watch {
+            name: part.name.into(),
+            alerts: Stream::open(root, part.name).unwrap(),
+            part,
+            before: Delays::default(),
+            ours: Vec::new(),
+        };
+        Self {
+            root,
+            target,
+            followed: None,
+            instances: target.parts().into_iter().map(watch).collect(),
+            names: Names::default(),
+            lttng: BTreeSet::new(),
+            armed: None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
+
+    fn delays(max: u64, histogram: &str) -> Delays {
+        Delays {
+            max,
+            histogram: Histogram::parse(histogram).unwrap(),
+            time: 0,
+        }
+    }
 
     #[test]
     fn the_longest_delay_since_some_time_is_in_the_last_bucket_that_grew() {
-        let delays = |max, histogram: &str| Delays {
-            max,
-            histogram: Histogram::parse(histogram).unwrap(),
-        };
         let before = delays(1_570, "100 112 5\n1536 1664 1\n");
-        let since = |max, histogram: &str| delays(max, histogram).longest_since(&before);
+        let since = |max, histogram: &str| delays(max, histogram).longest_since(&before, &[]);
         assert_eq!(since(1_570, "100 112 5\n1536 1664 1\n"), None);
         let shorter = "100 112 9\n240 256 1\n1536 1664 1\n";
         assert_eq!(since(1_570, shorter), Some(255));
         // It is not longer than the longest of all.
         assert_eq!(since(1_570, "100 112 5\n1536 1664 2\n"), Some(1_570));
         assert_eq!(since(1_600, "100 112 5\n1536 1664 2\n"), Some(1_600));
+    }
+
+    #[test]
+    fn a_delay_of_this_run_is_not_the_longest_one() {
+        let before = Delays {
+            time: 1000,
+            ..delays(0, "")
+        };
+        let now = Delays {
+            time: 9000,
+            ..delays(1_570, "100 112 5\n240 256 2\n1536 1664 1\n")
+        };
+        let since = |ours: &[(u64, u64)]| now.longest_since(&before, ours);
+        assert_eq!(since(&[]), Some(1_570));
+        let longest = (5000, 1_570);
+        assert_eq!(since(&[longest]), Some(255));
+        // Another process has the other delay of this bucket.
+        assert_eq!(since(&[longest, (6000, 250)]), Some(255));
+        assert_eq!(since(&[(6000, 250), (7000, 240), longest]), Some(111));
+        // These ended before the threshold was set, or are not in the histogram yet.
+        assert_eq!(since(&[(900, 1_570), (9000, 1_570)]), Some(1_570));
+    }
+
+    #[test]
+    fn operations_of_this_run_are_not_late_but_noted() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = ProcRoot::new(directory.path());
+        let mut alerts = fifo(&directory.path().join("request/alerts"));
+        let target = Target::of_disk("sda");
+        let mut watched = Watched::made(&root, &target);
+        let own = std::process::id();
+        for (seq, pid, more) in [
+            (5, own, ""),
+            // The histogram does not count this one.
+            (6, own, " since=before-start"),
+            (7, own + 1, ""),
+        ] {
+            writeln!(
+                alerts,
+                "seq={seq} time={seq}000 instance=request tracker=block reason=threshold delay=70 threshold=1 cpu=0 \
+                 pid={pid} tid={pid} comm=\"x\"{more}"
+            )
+            .unwrap();
+        }
+        let late = watched.read().unwrap().alerts;
+        assert_eq!(late.iter().map(|alert| alert.seq).collect::<Vec<_>>(), [7]);
+        assert_eq!(watched.instances[0].ours, [(5000, 70)]);
     }
 }
