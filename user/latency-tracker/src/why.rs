@@ -308,7 +308,7 @@ struct Search<'a> {
 /// A late operation.
 struct Found {
     alert: Alert,
-    /// The alerts that were read together with `alert`, itself included, and earlier ones about times within its delay.
+    /// The alerts that were read together with `alert`, itself included, and others about times within its delay.
     beside: Vec<Alert>,
     /// The capture; `None` without a trace.
     capture: Option<PathBuf>,
@@ -443,11 +443,17 @@ impl Search<'_> {
         if !is_better(best(&alert)) {
             return Ok(());
         }
-        let saved = self.save(&alert, &beside, late);
+        let sleeps = watched.sleeps(&alert, &beside);
+        let sleeps = sleeps.unwrap_or_else(|error| {
+            note(&format!("no stacks of shorter sleeps: {error:#}"));
+            Vec::new()
+        });
+        let saved = self.save(&alert, &beside, &sleeps, late);
         let capture = saved.unwrap_or_else(|error| {
             note(&format!("no trace: {error:#}"));
             None
         });
+        beside.extend(sleeps);
         // The longest operation of the whole run is explained at its end.
         let at_once = capture.as_deref().filter(|_| !self.worst);
         let found = Found {
@@ -481,12 +487,13 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Makes a capture, as `record` does. Returns `None` without a flight recorder, or if the recording started during
-    /// the delay.
+    /// Makes a capture, as `record` does; `sleeps` are evidence only. Returns `None` without a flight recorder, or if the
+    /// recording started during the delay.
     fn save(
         &mut self,
         alert: &Alert,
         alerts: &[Alert],
+        sleeps: &[Alert],
         late: Option<crate::record::evidence::Seen>,
     ) -> Result<Option<PathBuf>> {
         let (Some(flight), Some(collector), Some(late)) = (&self.flight, &mut self.evidence, late)
@@ -520,6 +527,7 @@ impl Search<'_> {
             lost: self.missed,
             skipped: 0,
             alerts,
+            sleeps,
             no_trace: None,
             sent: None,
             not_sent: None,

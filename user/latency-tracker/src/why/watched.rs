@@ -14,6 +14,7 @@ use lt_proc::{Alert, Histogram, Nanos, Pending, ProcRoot, Setting};
 
 use super::nanos;
 use super::target::{CGROUP, Part, Target};
+use crate::explain::alone::is_inside;
 use crate::record::leftovers::Note;
 use crate::record::stream::Stream;
 use crate::ustack::Names;
@@ -21,7 +22,11 @@ use crate::ustack::Names;
 /// A threshold that no operation exceeds: the instances count, and raise no alert.
 const NEVER: Nanos = Nanos(31_536_000_000_000_000);
 
+/// Sleeps that are longer than the threshold divided by this have stacks.
+const SHARE: u64 = 5;
+
 const USTACK: &str = "ustack";
+const OFFCPU: &str = "offcpu";
 
 /// Maximum number of alerts per second and instance: bounds the cost of a threshold that is far too low.
 pub(super) const MOST: u64 = 1000;
@@ -33,6 +38,8 @@ pub(super) struct Watched<'a> {
     /// The target's cgroup.
     followed: Option<Followed>,
     instances: Vec<Watch>,
+    /// The instance that records the stacks of shorter sleeps. Its alerts are read only once an operation was late.
+    stacks: Option<Watch>,
     names: Names,
     /// The session daemon and its descendants.
     lttng: BTreeSet<u32>,
@@ -48,6 +55,49 @@ struct Watch {
     before: Delays,
     /// The operations of this run that have exceeded the threshold since then: when each ended, and its delay, ns.
     ours: Vec<(u64, u64)>,
+}
+
+impl Watch {
+    /// Starts an instance, which only counts at first, with stacks in user space if `has_ustack`.
+    fn start(root: &ProcRoot, mut part: Part, has_ustack: bool, left: &mut Note) -> Result<Self> {
+        if has_ustack {
+            part.settings.push(setting(USTACK, "1".to_string()));
+        }
+        let name = format!("why_{}_{}", std::process::id(), part.name);
+        part.settings.push(setting("threshold", NEVER.exact()));
+        part.settings.push(setting("max_alerts", MOST.to_string()));
+        left.has_own(&name);
+        let create = |settings: &[Setting]| {
+            lt_common::instance::create(root, &name, part.tracker, settings, &note)
+        };
+        if let Err(error) = create(&part.settings) {
+            // This kernel may lack only what stacks in user space need.
+            let all = part.settings.len();
+            part.settings.retain(|setting| setting.key != USTACK);
+            if part.settings.len() == all {
+                return Err(error);
+            }
+            create(&part.settings)?;
+            note(&format!(
+                "no stacks in user space of {}: {error:#}",
+                part.what
+            ));
+        }
+        // From here on, every exit path removes the instance.
+        match Stream::open(root, &name) {
+            Ok(alerts) => Ok(Self {
+                name,
+                part,
+                alerts,
+                before: Delays::default(),
+                ours: Vec::new(),
+            }),
+            Err(error) => {
+                let _ = root.remove(&name);
+                Err(error)
+            }
+        }
+    }
 }
 
 /// The delays of an instance up to some time.
@@ -105,12 +155,13 @@ impl<'a> Watched<'a> {
             target,
             followed,
             instances: Vec::new(),
+            stacks: None,
             names: Names::default(),
             lttng: BTreeSet::new(),
             armed: None,
         };
         let trackers = root.trackers().unwrap_or_default();
-        for mut part in target.parts() {
+        for part in target.parts() {
             let info = trackers.iter().find(|info| info.name == part.tracker);
             if let Some(why) = info.and_then(|info| info.unavailable.as_ref()) {
                 note(&format!("{} are not watched: {why}", part.what));
@@ -119,49 +170,19 @@ impl<'a> Watched<'a> {
             let takes =
                 |key: &str| info.is_some_and(|info| info.params.iter().any(|p| p.name == key));
             // `block` would walk the stack whenever a request is submitted, late or not.
-            if takes(USTACK) && part.tracker != "block" {
-                part.settings.push(setting(USTACK, "1".to_string()));
-            }
-            let name = format!("why_{}_{}", std::process::id(), part.name);
-            part.settings.push(setting("threshold", NEVER.exact()));
-            part.settings.push(setting("max_alerts", MOST.to_string()));
-            left.has_own(&name);
-            let create = |settings: &[Setting]| {
-                lt_common::instance::create(root, &name, part.tracker, settings, &note)
-            };
-            if let Err(error) = create(&part.settings) {
-                // This kernel may lack only what stacks in user space need.
-                let all = part.settings.len();
-                part.settings.retain(|setting| setting.key != USTACK);
-                if part.settings.len() == all {
-                    return Err(error);
-                }
-                create(&part.settings)?;
-                note(&format!(
-                    "no stacks in user space of {}: {error:#}",
-                    part.what
-                ));
-            }
-            // From here on, every exit path removes the instance.
-            let alerts = Stream::open(root, &name);
-            match alerts {
-                Ok(alerts) => watched.instances.push(Watch {
-                    name,
-                    part,
-                    alerts,
-                    before: Delays::default(),
-                    ours: Vec::new(),
-                }),
-                Err(error) => {
-                    let _ = root.remove(&name);
-                    return Err(error);
-                }
-            }
+            let has_ustack = takes(USTACK) && part.tracker != "block";
+            let watch = Watch::start(root, part, has_ustack, left)?;
+            watched.instances.push(watch);
         }
         if watched.instances.is_empty() {
             bail!(
                 "this kernel has no tracker for this target; `latency-tracker list --trackers` shows why"
             );
+        }
+        let mut watches = watched.instances.iter();
+        let has_sleeps = watches.any(|watch| watch.part.tracker == OFFCPU);
+        if let Some(part) = target.stacks().filter(|_| has_sleeps) {
+            watched.stacks = Some(Watch::start(root, part, false, left)?);
         }
         if watched.followed.is_none() && target.is_cgroup() {
             note(&format!(
@@ -188,6 +209,12 @@ impl<'a> Watched<'a> {
                 .create(&watch.name, watch.part.tracker, &settings)?;
             watch.before = Delays::read(self.root, &watch.name)?;
             watch.ours.clear();
+        }
+        if let Some(watch) = &self.stacks {
+            let part = Nanos((over.0 / SHARE).max(1));
+            let settings = [setting("threshold", part.exact())];
+            self.root
+                .create(&watch.name, watch.part.tracker, &settings)?;
         }
         self.armed = Some((over, worst));
         Ok(())
@@ -235,7 +262,7 @@ impl<'a> Watched<'a> {
             Some(Change::Removed) => note(&format!("{} {}", target.name, target.removed())),
             Some(Change::New(number)) => {
                 let settings = [setting(CGROUP, number.to_string())];
-                for watch in &self.instances {
+                for watch in self.instances.iter().chain(&self.stacks) {
                     self.root
                         .create(&watch.name, watch.part.tracker, &settings)?;
                 }
@@ -300,6 +327,29 @@ impl<'a> Watched<'a> {
             self.names.find(alert);
         }
         Ok(seen)
+    }
+
+    /// The recorded sleeps of the thread within a late operation which are not in `known`, nor late themselves. Their
+    /// stacks show where the thread slept.
+    pub(super) fn sleeps(&mut self, late: &Alert, known: &[Alert]) -> Result<Vec<Alert>> {
+        let mut sleeps: Vec<Alert> = Vec::new();
+        let watches = self.instances.iter().chain(&self.stacks);
+        for watch in watches.filter(|watch| watch.part.tracker == OFFCPU) {
+            let recorded = Stream::open_recorded(self.root, &watch.name)?.read()?;
+            for mut alert in recorded.alerts {
+                // Both instances may have recorded the same sleep.
+                let is_same = |other: &Alert| {
+                    (&other.tracker, other.tid) == (&alert.tracker, alert.tid)
+                        && other.start() < alert.time
+                        && alert.start() < other.time
+                };
+                if is_inside(&alert, late) && !known.iter().chain(&sleeps).any(is_same) {
+                    self.names.find(&mut alert);
+                    sleeps.push(alert);
+                }
+            }
+        }
+        Ok(sleeps)
     }
 
     /// Notes these operations of this run, whose delays must not set a threshold.
@@ -395,7 +445,7 @@ impl<'a> Watched<'a> {
 
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
-        for watch in &self.instances {
+        for watch in self.instances.iter().chain(&self.stacks) {
             // Another program may have removed it.
             if self.root.instance(&watch.name).is_ok()
                 && let Err(error) = self.root.remove(&watch.name)
@@ -444,6 +494,7 @@ impl<'a> Watched<'a> {
             target,
             followed: None,
             instances: target.parts().into_iter().map(watch).collect(),
+            stacks: target.stacks().map(watch),
             names: Names::default(),
             lttng: BTreeSet::new(),
             armed: None,
@@ -522,5 +573,53 @@ mod tests {
         let late = watched.read().unwrap().alerts;
         assert_eq!(late.iter().map(|alert| alert.seq).collect::<Vec<_>>(), [7]);
         assert_eq!(watched.instances[0].ours, [(5000, 70)]);
+    }
+
+    /// The thread sleeps four times within a late call. Two of these sleeps exceed the threshold.
+    #[test]
+    fn each_sleep_within_a_late_operation_is_found_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let line = |instance: &str, seq: u64, (begin, end): (u64, u64), more: &str| {
+            let delay = end - begin;
+            format!(
+                "seq={seq} time={end} instance={instance} tracker=offcpu reason=threshold delay={delay} threshold=1 \
+                 cpu=0 pid=7 tid=7 comm=\"x\" {more}\n"
+            )
+        };
+        let deep = "state=D stack=\"blk_mq_get_tag+0x1/0x2\"";
+        let sleep = [
+            line("sleep", 1, (100, 150), deep),
+            line("sleep", 2, (200, 250), "state=S"),
+        ];
+        let stacks = [
+            // Before the call, of another thread, the same as above, and of times of their own.
+            line("stacks", 1, (10, 20), deep),
+            line("stacks", 2, (120, 130), deep).replace("tid=7", "tid=8"),
+            line("stacks", 3, (101, 151), deep),
+            line("stacks", 4, (199, 249), "state=S"),
+            line("stacks", 5, (300, 310), deep),
+            line("stacks", 6, (400, 410), "state=S"),
+        ];
+        for (name, lines) in [
+            ("call", String::new()),
+            ("wakeup", String::new()),
+            ("runnable", String::new()),
+            ("sleep", sleep.concat()),
+            ("stacks", stacks.concat()),
+        ] {
+            let instance = directory.path().join(name);
+            std::fs::create_dir(&instance).unwrap();
+            std::fs::write(instance.join("alerts"), lines).unwrap();
+        }
+        let root = ProcRoot::new(directory.path());
+        let target = Target::of_process(false);
+        let mut watched = Watched::made(&root, &target);
+        let late = line("call", 9, (50, 500), "").replace("offcpu", "syscall");
+        let late = Alert::parse(late.trim_end()).unwrap();
+        let known = [late.clone(), Alert::parse(sleep[0].trim_end()).unwrap()];
+        let found = watched.sleeps(&late, &known).unwrap();
+        let found = found.iter().map(|one| (&one.instance[..], one.seq));
+        let expected = [("sleep", 2), ("stacks", 5), ("stacks", 6)];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 }
