@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use lt_common::lttng;
 use lt_common::out::note;
-use lt_proc::{Instance, ProcRoot, Setting};
+use lt_proc::{Instance, ProcError, ProcRoot, Setting};
 use serde::{Deserialize, Serialize};
 
 use super::evidence::now;
@@ -200,18 +200,20 @@ fn clean_notes(root: &ProcRoot, directory: &Path) {
     }
 }
 
-/// Removes the leftovers of process `pid`. Returns false if an instance could not be removed, which is reported.
+/// Removes the leftovers of process `pid`. Returns false if an instance could not be read or removed, which is reported.
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) -> bool {
     let mut is_tidy = true;
     for (name, known) in &owned.instances {
-        let is_it = root
-            .of_one(name, || root.instance(name))
-            .is_ok_and(|(created, now)| known.is(&now, created));
-        if !is_it {
-            continue;
-        }
         let what = format!("instance {name}, left by a killed run (process {pid})");
-        match lt_common::instance::remove(root, name) {
+        let removed = match root.of_one(name, || root.instance(name)) {
+            Ok((created, now)) if known.is(&now, created) => {
+                lt_common::instance::remove(root, name)
+            }
+            // Without the module, there is no instance.
+            Ok(_) | Err(ProcError::NoInstance(_) | ProcError::NotLoaded(_)) => continue,
+            Err(error) => Err(error.into()),
+        };
+        match removed {
             Ok(()) => note(&format!("removed {what}")),
             Err(error) => {
                 is_tidy = false;
@@ -346,6 +348,28 @@ mod tests {
         let may_write = fs::OpenOptions::new().write(true).open(&control).is_ok();
         let root = ProcRoot::new(directory.path());
         assert_eq!(tidy(&root, 7, &owned), may_write);
+    }
+
+    #[test]
+    fn only_an_instance_that_is_not_there_needs_no_note() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| directory.path().join(name);
+        let owned = Owned {
+            instances: [("run_7".into(), Known::ByName)].into(),
+            ..Owned::default()
+        };
+        let root = ProcRoot::new(directory.path());
+        // The module is not loaded; another instance; a time that cannot be read.
+        assert!(tidy(&root, 7, &owned));
+        fs::write(file("control"), "run_8 block threshold=1\n").unwrap();
+        assert!(tidy(&root, 7, &owned));
+        fs::create_dir(file("run_7")).unwrap();
+        fs::write(file("run_7/created"), "soon\n").unwrap();
+        assert!(!tidy(&root, 7, &owned));
+        // `control` cannot be read.
+        fs::remove_dir_all(file("run_7")).unwrap();
+        fs::write(file("control"), "9\n").unwrap();
+        assert!(!tidy(&root, 7, &owned));
     }
 
     #[test]
