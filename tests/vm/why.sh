@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 #
 # `latency-tracker why` names the known cause of a delay, for a command, a process, a disk, and a cgroup with a quota:
-# from a trace, and without one from the alert alone. A cgroup that is removed and created again is followed. A process
-# that waits for work is not late. However it ends, even by a signal or with an error, it leaves no instance, session,
-# process, directory or module behind.
+# from a trace, and without one from the alert alone. A late call is shown with its sleeps, even if each of them is shorter
+# than the threshold. A cgroup that is removed and created again is followed. A process that waits for work is not late.
+# However it ends, even by a signal or with an error, it leaves no instance, session, process, directory or module behind.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -92,6 +92,28 @@ why 0 'have not ended yet: python3/[0-9]+, offcpu, for at least [^:]*: began bef
 kill -KILL $idle
 wait $idle || :
 
+# A call that consists of sleeps which are all shorter than the threshold: their stacks are shown.
+ip link set lo up
+python3 -c '
+import socket, threading, time
+listener = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(listener.getsockname())
+server, _ = listener.accept()
+def serve():
+    while True:
+        time.sleep(0.06)
+        server.send(b"x")
+threading.Thread(target=serve, daemon=True).start()
+while True:
+    client.recv(5, socket.MSG_WAITALL)
+' &
+client=$!
+wait_until 60 grep -q sk_wait_data "/proc/$client/stack"
+why 2 'during this time: python3/[0-9]+: off the CPU in state S, for [0-9.]+ms .*waits in: .*sk_wait_data' \
+	--no-trace --over 200ms -p $client
+kill $client
+wait $client || :
+
 # A quota of its cgroup.
 if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	python3 /lt/tests/sched.py quota 1 10 600000 &
@@ -139,7 +161,7 @@ run=$!
 wait_until 60 pgrep -f '^sleep 1000' -P $run
 kill -KILL $run
 wait $run || :
-assert_eq "$(wc -l <$LT/control)" 4 "instances that a killed run left"
+assert_eq "$(wc -l <$LT/control)" 5 "instances that a killed run left"
 killed=$run
 # A command that a killed run had not started yet never starts, and its process does not stay.
 latency-tracker why -- touch /tmp/started >/tmp/why.log 2>&1 &
@@ -149,7 +171,7 @@ kill -KILL $run
 wait $run || :
 wait_until 10 sh -c "! pgrep -f '^/proc/self/exe __run' >/dev/null"
 removed=$(grep -c "^latency-tracker: removed instance why_${killed}_.*, left by a killed run (process $killed)\$" /tmp/why.log) || :
-assert_eq "$removed" 4 "instances that the next run removed"
+assert_eq "$removed" 5 "instances that the next run removed"
 latency-tracker why --no-trace -p $idle --over 1s -d 1s || fail "after a run that was killed early"
 assert_eq "$(wc -l <$LT/control)" 0 "instances"
 [ ! -e /tmp/started ] || fail "the command was started"

@@ -79,6 +79,9 @@ pub(crate) struct Explained {
 #[derive(Deserialize)]
 struct Capture {
     alerts: Vec<Alert>,
+    /// Sleeps that are not late themselves, but have stacks.
+    #[serde(default)]
+    sleeps: Vec<Alert>,
     /// Alerts that were overwritten before they were read.
     #[serde(default)]
     lost: u64,
@@ -160,7 +163,7 @@ pub(crate) fn owner(alert: &Alert) -> String {
 /// What `explain` reads besides the trace's events.
 struct Asked {
     trace: PathBuf,
-    /// All alerts of a file, a capture or the trace; first those to explain.
+    /// All alerts of a file, a capture or the trace; first those to explain, last those that are only evidence.
     alerts: Vec<Alert>,
     /// Number of alerts to explain.
     chosen: usize,
@@ -179,6 +182,7 @@ fn what(args: &ExplainArgs) -> Result<Asked> {
     let about = || file.display().to_string();
     // A signal still ends the process.
     let never = AtomicBool::new(false);
+    let mut sleeps = Vec::new();
     let (alerts, evidence) = match &args.alerts {
         Some(file) => {
             let alerts = lines(file)?;
@@ -188,7 +192,11 @@ fn what(args: &ExplainArgs) -> Result<Asked> {
             };
             (alerts, carried.evidence)
         }
-        None if file.try_exists().with_context(about)? => (saved(&args.capture)?.0, None),
+        None if file.try_exists().with_context(about)? => {
+            let capture = capture(&args.capture)?;
+            sleeps = capture.sleeps;
+            (capture.alerts, None)
+        }
         None => {
             // An unreadable directory is reported first.
             fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
@@ -213,6 +221,7 @@ fn what(args: &ExplainArgs) -> Result<Asked> {
         bail!("there is no such alert");
     }
     alerts.extend(others);
+    alerts.extend(sleeps);
     Ok(Asked {
         trace,
         alerts,
@@ -222,12 +231,17 @@ fn what(args: &ExplainArgs) -> Result<Asked> {
 }
 
 /// The alerts of a capture, and the number of lost alerts.
-pub(crate) fn saved(capture: &Path) -> Result<(Vec<Alert>, u64)> {
-    let file = capture.join("alert.json");
+pub(crate) fn saved(directory: &Path) -> Result<(Vec<Alert>, u64)> {
+    let capture = capture(directory)?;
+    Ok((capture.alerts, capture.lost))
+}
+
+/// Reads the `alert.json` of a capture.
+fn capture(directory: &Path) -> Result<Capture> {
+    let file = directory.join("alert.json");
     let about = || file.display().to_string();
     let text = fs::read_to_string(&file).with_context(about)?;
-    let capture: Capture = serde_json::from_str(&text).with_context(about)?;
-    Ok((capture.alerts, capture.lost))
+    serde_json::from_str(&text).with_context(about)
 }
 
 /// All alerts that were recorded with a trace: the alerts of its capture, alerts that a recorder sent along, or events
@@ -438,4 +452,32 @@ fn reports<'a>(
         Ok(report(alert))
     };
     alerts.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn the_sleeps_of_a_capture_are_evidence_only() {
+        let line = "seq=1 time=90 instance=a tracker=syscall reason=threshold delay=60 threshold=50 cpu=0 pid=7 tid=7 \
+                    comm=\"x\"";
+        let late = Alert::parse(line).unwrap();
+        let sleep = Alert::parse(&line.replace("syscall", "offcpu")).unwrap();
+        let capture = tempfile::tempdir().unwrap();
+        let json = json!({ "alerts": [late], "sleeps": [sleep] });
+        fs::write(capture.path().join("alert.json"), json.to_string()).unwrap();
+        let words = ["lt", "explain", capture.path().to_str().unwrap()];
+        let Command::Explain(args) = Cli::try_parse_from(words).unwrap().command else {
+            panic!("another command");
+        };
+        let asked = what(&args).unwrap();
+        let trackers = asked.alerts.iter().map(|alert| &alert.tracker[..]);
+        assert_eq!(trackers.collect::<Vec<_>>(), ["syscall", "offcpu"]);
+        assert_eq!(asked.chosen, 1);
+    }
 }

@@ -645,6 +645,7 @@ impl Recorder<'_> {
             lost: woken.missed,
             skipped: history.skipped,
             alerts: &woken.alerts,
+            sleeps: &[],
             no_trace: failure,
             sent: None,
             not_sent: None,

@@ -36,13 +36,12 @@ use lt_common::lttng::Buffers;
 use lt_common::lttng::events::default_events;
 use lt_common::out::{self, note};
 use lt_common::wait::{Signals, Wake};
-use lt_common::{Outcome, rt};
+use lt_common::{Outcome, clock, rt};
 use lt_proc::{Alert, Nanos, ProcRoot};
-use nix::time::{ClockId, clock_gettime};
 
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
 use self::target::Target;
-use self::watched::{MOST, Seen, Watched};
+use self::watched::{Delays, MOST, Seen, Watched};
 use crate::explain::{Explained, alone, explained};
 use crate::record::evidence::Collector;
 use crate::record::flight::{Flight, Plan};
@@ -127,7 +126,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     if signals.last().is_some() {
         return Ok(Outcome::Fine);
     }
-    let began = flight.as_ref().map_or(0, |_| now());
+    let began = flight.as_ref().map_or(0, |_| clock::monotonic());
     let running = match waiting {
         Some(waiting) => Some(waiting.start()?),
         None => {
@@ -310,7 +309,7 @@ struct Search<'a> {
 /// A late operation.
 struct Found {
     alert: Alert,
-    /// The alerts that were read together with `alert`, itself included, and earlier ones about times within its delay.
+    /// The alerts that were read together with `alert`, itself included, and others about times within its delay.
     beside: Vec<Alert>,
     /// The capture; `None` without a trace.
     capture: Option<PathBuf>,
@@ -331,12 +330,13 @@ impl Search<'_> {
         loop {
             watched.follow()?;
             let has_ended = command.as_ref().map_or(Ok(false), Running::has_ended)?;
-            let is_over = end.is_some_and(|end| Instant::now() >= end);
-            if !is_over && !has_ended {
-                self.lower(watched)?;
-            }
+            let now = Instant::now();
+            let is_over = end.is_some_and(|end| now >= end);
+            let is_due = !is_over && !has_ended && self.lowers().is_some_and(|due| now >= due);
+            // Read before the alerts: any of these operations that was late has its alert by then.
+            let delays = is_due.then(|| watched.delays());
             // The alerts of the command's last operations can be read by now.
-            let woken = match has_ended || is_over {
+            let woken = match has_ended || is_over || is_due {
                 true => Wake::Ready,
                 false => {
                     let files = watched.files().chain(command.as_ref().map(Running::file));
@@ -348,6 +348,9 @@ impl Search<'_> {
             if woken == Wake::Ready {
                 let seen = watched.read()?;
                 self.consider(seen, watched)?;
+            }
+            if let Some(delays) = delays {
+                self.lower(now, &delays, watched)?;
             }
             if let Some(command) = command.take_if(|_| has_ended) {
                 note(&format!(
@@ -374,13 +377,20 @@ impl Search<'_> {
         self.threshold.due().filter(|_| self.found.is_none())
     }
 
-    /// Lowers the threshold if nothing has exceeded it for long enough, and says so.
-    fn lower(&mut self, watched: &mut Watched<'_>) -> Result<()> {
-        if self.lowers().is_none() {
+    /// Lowers the threshold if nothing has exceeded it for long enough, and reports this. `delays` are those up to
+    /// `now`. The alerts were read after that.
+    fn lower(
+        &mut self,
+        now: Instant,
+        delays: &[Option<Delays>],
+        watched: &mut Watched<'_>,
+    ) -> Result<()> {
+        if self.found.is_some() {
             return Ok(());
         }
-        let (old, now) = (self.threshold, Instant::now());
-        if self.threshold.lower(now, || watched.longest_since_set()) {
+        let old = self.threshold;
+        let longest = || watched.longest_since_set(delays);
+        if self.threshold.lower(now, longest) {
             let new = self.threshold.over;
             note(&format!(
                 "nothing took longer than {} for {}: the threshold is now {new}, half of the longest delay",
@@ -434,16 +444,22 @@ impl Search<'_> {
         if !is_better(best(&alert)) {
             return Ok(());
         }
-        let saved = self.save(&alert, &beside, late);
+        let sleeps = watched.sleeps(&alert, &beside);
+        let sleeps = sleeps.unwrap_or_else(|error| {
+            note(&format!("no stacks of shorter sleeps: {error:#}"));
+            Vec::new()
+        });
+        let saved = self.save(&alert, &beside, &sleeps, late);
         let capture = saved.unwrap_or_else(|error| {
             note(&format!("no trace: {error:#}"));
             None
         });
+        beside.extend(sleeps);
         // The longest operation of the whole run is explained at its end.
         let at_once = capture.as_deref().filter(|_| !self.worst);
         let found = Found {
             explained: at_once.map(|capture| explanation(capture, &alert, &beside)),
-            clock: lt_common::clock::at(alert.time),
+            clock: clock::at(alert.time),
             alert,
             beside,
             capture,
@@ -472,12 +488,13 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Makes a capture, as `record` does. Returns `None` without a flight recorder, or if the recording started during
-    /// the delay.
+    /// Makes a capture, as `record` does; `sleeps` are evidence only. Returns `None` without a flight recorder, or if the
+    /// recording started during the delay.
     fn save(
         &mut self,
         alert: &Alert,
         alerts: &[Alert],
+        sleeps: &[Alert],
         late: Option<crate::record::evidence::Seen>,
     ) -> Result<Option<PathBuf>> {
         let (Some(flight), Some(collector), Some(late)) = (&self.flight, &mut self.evidence, late)
@@ -511,6 +528,7 @@ impl Search<'_> {
             lost: self.missed,
             skipped: 0,
             alerts,
+            sleeps,
             no_trace: None,
             sent: None,
             not_sent: None,
@@ -602,7 +620,7 @@ fn nothing(
 ) -> Result<()> {
     let over = threshold.over;
     // Before the output, which takes time.
-    let seen = watched.longest_since_set();
+    let seen = watched.longest_since_set(&watched.delays());
     let (armed, whole) = (threshold.set.elapsed(), started.elapsed());
     out::line(&format!(
         "{}: nothing took longer than {over} in the {} since this threshold was set",
@@ -663,11 +681,6 @@ fn round(time: Nanos) -> Nanos {
     Nanos(time.0 / unit * unit)
 }
 
-/// `CLOCK_MONOTONIC`, ns, as in alerts.
-pub(crate) fn now() -> u64 {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| Duration::from(t).as_nanos() as u64)
-}
-
 /// The directory of captures: one that the user chose, or a temporary one that is removed when dropped.
 enum Place {
     Kept(PathBuf),
@@ -705,6 +718,8 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     /// A late operation, and whether its cause began before the recording, if it was explained.
@@ -782,6 +797,48 @@ mod tests {
         let mut set = Threshold::new(ms(780), None);
         assert!(!set.lower(start + 999 * second, || Some(ms(2))));
         assert_eq!(set.over, ms(780));
+    }
+
+    /// An operation was late just before the threshold would come down, and its alert was not read yet.
+    #[test]
+    fn the_threshold_stays_once_an_operation_was_late() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| directory.path().join(name);
+        let root = ProcRoot::new(directory.path());
+        let mut alerts = watched::fifo(&file("request/alerts"));
+        for (name, text) in [
+            ("control", ""),
+            ("request/stats", "max 250000000\n"),
+            ("request/histogram", "234881024 251658240 1\n"),
+        ] {
+            std::fs::write(file(name), text).unwrap();
+        }
+        let target = Target::of_disk("sda");
+        let mut watched = Watched::made(&root, &target);
+        let late = found(50, 250_000_000, None).alert;
+        let line = late.to_string().replace("instance=a", "instance=request");
+        writeln!(alerts, "{line}").unwrap();
+        let signals = Signals::catch().unwrap();
+        let captures = Captures::open(&file("captures")).unwrap();
+        let over = Nanos(200_000_000);
+        let mut search = Search {
+            signals: &signals,
+            threshold: Threshold::new(over, Some(Duration::ZERO)),
+            worst: false,
+            began: 0,
+            flight: None,
+            captures: &captures,
+            evidence: None,
+            missed: 0,
+            cut: 0,
+            has_noted: false,
+            recent: Vec::new(),
+            found: None,
+        };
+        search.wait(&mut watched, None, None).unwrap();
+        assert_eq!(search.threshold.over, over);
+        assert_eq!(search.found.unwrap().alert.delay, late.delay);
+        assert_eq!(std::fs::read_to_string(file("control")).unwrap(), "");
     }
 
     #[test]

@@ -59,6 +59,10 @@ pub struct Record<'a> {
     pub skipped: usize,
     /// The alerts that the recorder read at this wakeup.
     pub alerts: &'a [Alert],
+    /// Sleeps within the late operation that are not late themselves, and whose alerts have stacks; omitted if there are
+    /// none.
+    #[serde(skip_serializing_if = "<[Alert]>::is_empty")]
+    pub sleeps: &'a [Alert],
     /// Why there is no trace; omitted if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_trace: Option<&'a str>,

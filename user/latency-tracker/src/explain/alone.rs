@@ -12,8 +12,8 @@ use crate::ustack;
 const FUNCTIONS: usize = 10;
 const INSIDE: usize = 3;
 
-/// Describes the late operation, which ended or timed out at this time of day, and the longest late operations of the
-/// same thread within it.
+/// Describes the late operation, which ended or timed out at this time of day, and the longest of those `others` that
+/// are of the same thread and within it.
 pub(crate) fn text_at(late: &Alert, others: &[Alert], clock: &str) -> String {
     let text = text(late, others);
     match text.split_once('\n') {
@@ -22,7 +22,7 @@ pub(crate) fn text_at(late: &Alert, others: &[Alert], clock: &str) -> String {
     }
 }
 
-/// Describes the late operation, and the longest late operations of the same thread within it.
+/// Describes the late operation, and the longest of those `others` that are of the same thread and within it.
 pub(crate) fn text(late: &Alert, others: &[Alert]) -> String {
     let mut lines = vec![head(late)];
     lines.extend(reasons(late, 2));

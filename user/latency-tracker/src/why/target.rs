@@ -128,6 +128,15 @@ impl Target {
         parts
     }
 
+    /// The instance that records the stacks of sleeps which are not late themselves. `None` if no tasks are watched.
+    pub(super) fn stacks(&self) -> Option<Part> {
+        let [.., sleeps] = self.of_tasks();
+        self.disk.is_none().then_some(Part {
+            name: "stacks",
+            ..sleeps
+        })
+    }
+
     fn of_tasks(&self) -> [Part; 4] {
         let part = |name, what, tracker, setting: Setting| Part {
             name,
@@ -217,14 +226,11 @@ fn setting(key: &str, value: &str) -> Setting {
 }
 
 #[cfg(test)]
-mod tests {
-    use lt_proc::Alert;
-
-    use super::*;
-
-    fn target(waits: bool) -> Target {
-        Target {
-            name: String::new(),
+impl Target {
+    /// The process 7.
+    pub(super) fn of_process(waits: bool) -> Self {
+        Self {
+            name: "x/7".into(),
             filter: vec![setting("pid", "7")],
             unit: None,
             followed: None,
@@ -232,6 +238,23 @@ mod tests {
             waits,
         }
     }
+
+    /// The requests of a disk.
+    pub(super) fn of_disk(disk: &str) -> Self {
+        Self {
+            name: format!("disk {disk}"),
+            filter: Vec::new(),
+            disk: Some(disk.into()),
+            ..Self::of_process(false)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lt_proc::Alert;
+
+    use super::*;
 
     fn alert(tracker: &str, rest: &str) -> Alert {
         let line = format!(
@@ -242,7 +265,7 @@ mod tests {
     }
 
     fn counts(waits: bool, alert: &Alert) -> bool {
-        target(waits).matters(&alert.tracker, &alert.fields)
+        Target::of_process(waits).matters(&alert.tracker, &alert.fields)
     }
 
     #[test]
@@ -272,15 +295,18 @@ mod tests {
 
     #[test]
     fn processes_are_watched_by_their_filter_and_a_disk_by_its_requests() {
-        let parts = target(false).parts();
+        let process = Target::of_process(false);
+        let parts = process.parts();
         assert!(parts.iter().all(|part| part.settings[0].key == "pid"));
         assert!(parts.iter().all(|part| part.tracker != "block"));
-        let mut disk = target(false);
-        assert!(!disk.may_include_lttng());
-        disk.filter.clear();
-        assert!(disk.may_include_lttng());
-        assert_eq!(disk.parts().len(), 5);
-        disk.disk = Some("sda".into());
+        assert_eq!(process.stacks().unwrap().settings[0].key, "pid");
+        assert!(!process.may_include_lttng());
+        let mut all = process;
+        all.filter.clear();
+        assert!(all.may_include_lttng());
+        assert_eq!(all.parts().len(), 5);
+        let disk = Target::of_disk("sda");
+        assert!(disk.may_include_lttng() && disk.stacks().is_none());
         let parts = disk.parts();
         assert_eq!(parts.len(), 1);
         assert_eq!(parts[0].settings[1], setting("dev", "sda"));
