@@ -487,7 +487,9 @@ mod tests {
             let all = before.into_iter().chain([done(20, 30, 1)]);
             all.for_each(|of| log.completes(DISK, of, false));
             log.waited(DISK, (10, 60), false);
-            after.into_iter().for_each(|of| log.completes(DISK, of, false));
+            after
+                .into_iter()
+                .for_each(|of| log.completes(DISK, of, false));
             let issued = in_flight.iter().map(|issued| (DISK, *issued));
             log.lost(u64::MAX, issued);
             log.finish();

@@ -121,7 +121,10 @@ mod tests {
         assert_eq!(all[0], "  also late: x/7, pread64, 107.0ms");
         assert_eq!(all[4], "  also late: x/3, pread64, 103.0ms");
         assert_eq!(all[5], "  and 2 more threads");
-        assert!(all[6].ends_with(" x/7: latency-tracker why -p 7"), "{all:?}");
+        assert!(
+            all[6].ends_with(" x/7: latency-tracker why -p 7"),
+            "{all:?}"
+        );
     }
 
     #[test]

@@ -124,8 +124,7 @@ impl Delays {
         let since = self.histogram.since(&earlier.histogram);
         let last = since.buckets.iter().rfind(|bucket| {
             let is_in = |(end, delay): &&(u64, u64)| {
-                (earlier.time..self.time).contains(end)
-                    && (bucket.low..bucket.high).contains(delay)
+                (earlier.time..self.time).contains(end) && (bucket.low..bucket.high).contains(delay)
             };
             bucket.count > ours.iter().filter(is_in).count() as u64
         });

@@ -82,7 +82,5 @@ fn start(line: &Line<'_>) -> Result<Option<String>> {
 
 /// Whether `later` is an event that comes after all probes of a start.
 fn is_next(start: &Line<'_>, later: &Line<'_>) -> bool {
-    later.current == start.current
-        && later.context == start.context
-        && NEXT.contains(&later.event)
+    later.current == start.current && later.context == start.context && NEXT.contains(&later.event)
 }
