@@ -154,7 +154,7 @@ pub(crate) fn clean(root: &ProcRoot) {
 /// Removes and reports only leftovers that have a note, and instances that were only tried out.
 pub(crate) fn clean_noted(root: &ProcRoot) {
     lt_common::instance::remove_tried(root);
-    clean_notes(root, &lttng::run_dir());
+    clean_notes(root, lttng::run_dir());
 }
 
 /// Removes and reports the leftovers that have a note in this directory.
