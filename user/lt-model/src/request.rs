@@ -36,7 +36,7 @@ pub struct Request {
     /// When a `struct request` of the disk was allocated for it. Writeback throttling, io.cost, io.latency and a lack
     /// of tags hold it back before that.
     pub allocated: Option<u64>,
-    /// When the request was last issued to the driver.
+    /// When the request was last issued to the driver, before the driver completed any part of it.
     pub issued: u64,
     /// Its kind.
     pub kind: Kind,

@@ -136,8 +136,9 @@ impl BusyTime {
 /// A completed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Done {
-    /// When it was last issued; `completed` if its issue was not seen.
+    /// As [`crate::Request::issued`]; `completed` if its issue was not seen.
     pub(crate) issued: u64,
+    /// When its last sector was completed.
     pub(crate) completed: u64,
     /// The thread that entered it.
     pub(crate) of: Option<ThreadId>,

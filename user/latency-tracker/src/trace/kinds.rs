@@ -54,14 +54,14 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// The purpose of a request, and whether it has no sectors.
-    fn of(self, event: &lt_ctf::Event<'_>) -> (Purpose, bool) {
+    /// The purpose of a request, and its number of sectors, if that is recorded.
+    fn of(self, event: &lt_ctf::Event<'_>) -> (Purpose, Option<u64>) {
         let bits = self.bits.and_then(|bits| match event.unsigned(bits) {
             Some(bits) => Some(of_bits(bits)),
             None => event.bytes(bits).map(of_letters),
         });
         let sectors = self.sectors.and_then(|field| event.unsigned(field));
-        (bits.unwrap_or(Purpose::Plain), sectors == Some(0))
+        (bits.unwrap_or(Purpose::Plain), sectors)
     }
 }
 
@@ -437,12 +437,13 @@ impl Kind {
                 let disk = Disk(unsigned(*dev)?);
                 match operation.of(event) {
                     // A request without sectors has no position, and waits for a flush.
-                    (_, true) if *stage != Stage::Issued => return None,
-                    (Purpose::Flush, true) => What::Flush { disk },
-                    _ => What::Request {
+                    (_, Some(0)) if *stage != Stage::Issued => return None,
+                    (Purpose::Flush, Some(0)) => What::Flush { disk },
+                    (_, sectors) => What::Request {
                         stage: *stage,
                         disk,
                         sector: event.unsigned(*sector)?,
+                        sectors: sectors.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
                     },
                 }
             }
@@ -461,7 +462,7 @@ impl Kind {
                 disk: Disk(unsigned(*dev)?),
                 kind: match operation.of(event) {
                     // No data, only a flush.
-                    (Purpose::Plain, true) => Purpose::Flush,
+                    (Purpose::Plain, Some(0)) => Purpose::Flush,
                     (kind, _) => kind,
                 },
                 range: range.and_then(|(sector, sectors)| {
@@ -605,7 +606,8 @@ mod tests {
                     stage: Stage::Issued,
                     disk: Disk(found),
                     sector,
-                }) => found == disk && sector == 128_056,
+                    sectors,
+                }) => found == disk && (sector, sectors) == (128_056, 8),
                 _ => false,
             })
         };

@@ -25,6 +25,10 @@ struct Held {
     limited: Option<u64>,
     allocated: Option<u64>,
     issued: Option<u64>,
+    /// Number of sectors that the driver has yet to complete; 0 if not recorded.
+    left: u32,
+    /// Whether the driver has completed a part of it.
+    is_part: bool,
 }
 
 impl Held {
@@ -37,6 +41,8 @@ impl Held {
             limited: None,
             allocated: None,
             issued: None,
+            left: 0,
+            is_part: false,
         }
     }
 
@@ -120,6 +126,7 @@ impl Requests {
         time: u64,
         stage: Stage,
         (disk, sector): (Disk, u64),
+        sectors: u32,
         (by, is_limited): (Option<ThreadId>, bool),
     ) -> Option<u64> {
         if stage == Stage::Issued {
@@ -143,7 +150,13 @@ impl Requests {
                 held.allocated = Some(time);
                 return held.queued.filter(|_| by.is_some() && held.of == by);
             }
-            Stage::Issued => held.issued = Some(time),
+            Stage::Issued => {
+                held.left = sectors;
+                // After an incomplete transfer, drivers give the rest of a request back to be issued again.
+                if !held.is_part {
+                    held.issued = Some(time);
+                }
+            }
         }
         None
     }
@@ -189,25 +202,34 @@ impl Requests {
         Some(request(Held::new(disk), issued, Kind::Flush))
     }
 
-    /// Completes a request; `None` if its issue was not seen.
+    /// Completes a request, or a part of it. Returns the request, if its issue was seen, and what the disk has served,
+    /// if this was the last part.
     pub(super) fn complete(
         &mut self,
+        time: u64,
         disk: Disk,
         (sector, sectors): (u64, u32),
         kind: Kind,
-    ) -> Option<Request> {
+    ) -> (Option<Request>, Option<Done>) {
+        let unseen = Done {
+            issued: time,
+            completed: time,
+            of: None,
+        };
         let is = |held: &&Held| held.disk == disk;
-        let held = self.held.get(&sector)?.iter().find(is).copied();
-        let end = sector.saturating_add(u64::from(sectors.max(1)));
+        let held = self.held.get(&sector).and_then(|all| all.iter().find(is));
+        let Some(mut held) = held.copied() else {
+            return (None, Some(unseen));
+        };
+        let end = sector.saturating_add(u64::from(sectors.max(held.left).max(1)));
         let inside: Vec<u64> = self.held.range(sector..end).map(|(at, _)| *at).collect();
-        let first = held.and_then(|held| held.of);
         let mut is_of_one = true;
         for at in inside {
             // A bio merged into the request may still be recorded for a partition.
             let merged = self.held.get(&at).into_iter().flatten();
             is_of_one &= merged
                 .filter(|bio| bio.disk == disk || bio.may_be_of(disk, &self.disks))
-                .all(|bio| bio.of == first);
+                .all(|bio| bio.of == held.of);
             if let Some(all) = self.held.get_mut(&at) {
                 let before = all.len();
                 all.retain(|held| held.disk != disk);
@@ -217,15 +239,32 @@ impl Requests {
                 }
             }
         }
-        let mut held = held?;
         if !is_of_one {
-            // The history of the first part does not apply to the others.
+            // The history of the first bio does not apply to the others.
             held = Held {
                 issued: held.issued,
+                left: held.left,
+                is_part: held.is_part,
                 ..Held::new(disk)
             };
         }
-        Some(request(held, held.issued?, kind))
+        let Some(issued) = held.issued else {
+            return (None, Some(unseen));
+        };
+        let request = request(held, issued, kind);
+        if held.left > sectors {
+            let rest = sector.saturating_add(u64::from(sectors));
+            (held.left, held.is_part) = (held.left - sectors, true);
+            self.held.entry(rest).or_default().push(held);
+            self.len += 1;
+            return (Some(request), None);
+        }
+        let done = Done {
+            issued,
+            completed: time,
+            of: held.of,
+        };
+        (Some(request), Some(done))
     }
 
     /// Finds the request with this sector, or adds one. A bio may be recorded for a partition, but its issue
@@ -277,12 +316,20 @@ impl Builder {
     }
 
     /// Records that a request, or a bio, has reached a stage on `cpu`.
-    pub(super) fn request(&mut self, time: u64, cpu: u32, stage: Stage, place: (Disk, u64)) {
+    pub(super) fn request(
+        &mut self,
+        time: u64,
+        cpu: u32,
+        stage: Stage,
+        place: (Disk, u64),
+        sectors: u32,
+    ) {
         let is_limited = stage == Stage::Queued && self.was_held_back(time, cpu);
         let at = self.cpus.at(cpu);
         let by = at.thread().filter(|_| at.contexts.is_empty());
         let by = by.filter(|by| !self.may_be_held_back(*by));
-        let queued = self.requests.reach(time, stage, place, (by, is_limited));
+        let by_limit = (by, is_limited);
+        let queued = self.requests.reach(time, stage, place, sectors, by_limit);
         let (Some(thread), Some(queued)) = (by, queued) else {
             return;
         };
@@ -302,17 +349,15 @@ impl Builder {
         }
     }
 
-    /// Records that a disk has completed a request, for threads that may be waiting for a free one.
-    pub(super) fn note_served(&mut self, time: u64, disk: Disk, request: Option<Request>) {
+    /// Records that a disk has completed a request, or a part of it without `done`, for threads that may be waiting for
+    /// a free one.
+    pub(super) fn note_served(&mut self, disk: Disk, done: Option<Done>) {
         self.requests.disks.insert(disk);
-        if matches!(self.tasks.detail, Detail::Waits) || self.tasks.keep == u64::MAX {
+        let Some(done) = done else {
             return;
-        }
-        let done = Done {
-            issued: request.map_or(time, |request| request.issued),
-            completed: time,
-            of: request.and_then(|request| request.of),
         };
-        self.requests.served.completes(disk, done, self.over);
+        if !matches!(self.tasks.detail, Detail::Waits) && self.tasks.keep != u64::MAX {
+            self.requests.served.completes(disk, done, self.over);
+        }
     }
 }

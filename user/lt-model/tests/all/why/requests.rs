@@ -408,6 +408,37 @@ fn the_requests_that_a_disk_serves_while_another_lacks_a_tag_are_known() {
     assert_eq!(part, (Place::Unallocated, known));
 }
 
+/// The disk completes the request of 8 in two parts: three sectors, and then the other five.
+#[test]
+fn a_request_that_is_completed_in_parts_is_one_request() {
+    let issued = |sector, sectors| What::Request {
+        stage: Stage::Issued,
+        disk: DISK,
+        sector,
+        sectors,
+    };
+    let known = (2, 75, vec![(9, 1, 45), (8, 1, 30)]);
+    // The driver gives the rest back, to be issued again, or completes it without that.
+    for again in [&[at(25, 0, issued(67, 5))][..], &[]] {
+        let mut events = one_tag(true);
+        let whole = completed(40, DISK, Some((64, 8))).what;
+        events.retain(|event| event.what != whole);
+        events.push(completed(20, DISK, Some((64, 3))));
+        events.extend(again);
+        events.push(completed(40, DISK, Some((67, 5))));
+        events.sort_by_key(|event| event.time);
+        let found = meanwhile(&model(&events), &Nothing);
+        assert_eq!(found, (Place::Unallocated, Some(known.clone())));
+    }
+    // A thread may wait for the first part only.
+    let own = [
+        request(5, Stage::Queued, DISK, 64),
+        request(6, Stage::Allocated, DISK, 64),
+        at(7, 0, issued(64, 16)),
+    ];
+    assert_eq!(parts(&own), "disk 100");
+}
+
 #[test]
 fn a_served_request_of_an_unknown_thread_counts_as_such() {
     let m = model(&one_tag(false));
@@ -428,6 +459,7 @@ fn a_request_without_a_tag_is_of_its_own_disk_even_if_another_disk_frees_the_tag
                 stage,
                 disk,
                 sector: 256,
+                ..
             } = &mut event.what
             {
                 let is_issued = *stage == Stage::Issued;
