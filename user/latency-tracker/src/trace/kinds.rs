@@ -436,9 +436,9 @@ impl Kind {
             Self::Request(stage, dev, sector, operation) => {
                 let disk = Disk(unsigned(*dev)?);
                 match operation.of(event) {
-                    // A request without sectors has no position, and waits for a flush.
-                    (_, Some(0)) if *stage != Stage::Issued => return None,
-                    (Purpose::Flush, Some(0)) => What::Flush { disk },
+                    (Purpose::Flush, Some(0)) if *stage == Stage::Issued => What::Flush { disk },
+                    // Without sectors, it has no position: it waits for a flush, or is a command.
+                    (_, Some(0)) => return None,
                     (_, sectors) => What::Request {
                         stage: *stage,
                         disk,
@@ -570,6 +570,7 @@ mod tests {
         let text = || json!({"type": "null-terminated-string"});
         // 254:3, as the kernel encodes it (MKDEV)
         let disk = 254 << 20 | 3u32;
+        let none = 0u32.to_le_bytes();
         let fields = [
             ("perf_ip", unsigned(64), &(1u64 << 63).to_le_bytes()[..]),
             ("perf_tid", signed(32), &9i32.to_le_bytes()),
@@ -596,24 +597,28 @@ mod tests {
                 panic!("no event");
             };
             let what = kind.what(&event, Release(7, 2));
-            Some(match what {
-                Some(What::Completed {
+            Some(what.map(|what| match what {
+                What::Completed {
                     disk: Disk(found),
                     range,
                     ..
-                }) => found == disk && range == Some((128_056, 8)),
-                Some(What::Request {
+                } => found == disk && range == Some((128_056, 8)),
+                What::Request {
                     stage: Stage::Issued,
                     disk: Disk(found),
                     sector,
                     sectors,
-                }) => found == disk && (sector, sectors) == (128_056, 8),
+                } => found == disk && (sector, sectors) == (128_056, 8),
                 _ => false,
-            })
+            }))
         };
-        assert_eq!(said("block:block_rq_complete", &fields), Some(true));
-        assert_eq!(said("block:block_rq_issue", &fields), Some(true));
+        assert_eq!(said("block:block_rq_complete", &fields), Some(Some(true)));
+        assert_eq!(said("block:block_rq_issue", &fields), Some(Some(true)));
         assert_eq!(said("block:block_rq_merge", &fields), None);
+        // A command for no sectors.
+        let mut other = fields.clone();
+        other[11].2 = &none;
+        assert_eq!(said("block:block_rq_issue", &other), Some(None));
         // Useless without the number of the disk.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
     }

@@ -23,7 +23,8 @@ use crate::missing::Events;
 use crate::request::{Kind, Request};
 use crate::served::{Done, Log};
 
-/// Maximum number of requests in flight. More means that some ended without an event.
+/// Maximum number of bios and requests in flight. More means that some ended without an event, such as the bios of a
+/// device without requests.
 const MOST: usize = 16 << 10;
 
 /// A bio that has not been issued, or a request at the driver.
@@ -65,6 +66,12 @@ impl Held {
             is_doubtful: false,
             upper: None,
         }
+    }
+
+    /// When it reached its last stage.
+    fn reached(&self) -> u64 {
+        let last = self.issued.or(self.allocated).or(self.queued);
+        last.or(self.entered).unwrap_or_default()
     }
 
     /// Whether it is a bio that a stacked device has just passed on, and that is not submitted yet.
@@ -187,7 +194,7 @@ impl Requests {
     ) -> Option<u64> {
         match stage {
             Stage::Queued => {
-                let bio = self.bio(time, place, Held::is_passed_on);
+                let bio = self.bio(place, Held::is_passed_on);
                 if bio.entered.is_none() {
                     (bio.entered, bio.of) = (Some(time), by.filter(|_| !is_limited));
                 }
@@ -208,13 +215,8 @@ impl Requests {
     }
 
     /// Finds the latest bio of this device with this sector that `is` accepts, or adds one.
-    fn bio(
-        &mut self,
-        time: u64,
-        (disk, sector): (Disk, u64),
-        is: impl Fn(&Held) -> bool,
-    ) -> &mut Held {
-        self.make_room(time);
+    fn bio(&mut self, (disk, sector): (Disk, u64), is: impl Fn(&Held) -> bool) -> &mut Held {
+        self.make_room();
         let all = self.held.entry(sector).or_default();
         let is = |held: &Held| held.disk == disk && held.issued.is_none() && is(held);
         let place = all.iter().rposition(is).unwrap_or_else(|| {
@@ -236,7 +238,7 @@ impl Requests {
         if !has_own {
             confuse(all.iter_mut().filter(|bio| is_open(bio)));
         }
-        let bio = self.bio(time, place, |bio| is_open(bio) && (!has_own || is_own(bio)));
+        let bio = self.bio(place, |bio| is_open(bio) && (!has_own || is_own(bio)));
         bio.allocated = Some(time);
         bio
     }
@@ -250,7 +252,7 @@ impl Requests {
         }
         let mut request = bio.unwrap_or_else(|| Held::new(disk));
         (request.disk, request.issued, request.left) = (disk, Some(time), sectors);
-        self.put(time, sector, request);
+        self.put(sector, request);
     }
 
     /// Removes the bio that is issued as this request, and those that were merged into it.
@@ -339,19 +341,51 @@ impl Requests {
     }
 
     /// Adds a bio that a stacked device passes on, or a request at the driver.
-    fn put(&mut self, time: u64, sector: u64, held: Held) {
-        self.make_room(time);
+    fn put(&mut self, sector: u64, held: Held) {
+        self.make_room();
         let all = self.held.entry(sector).or_default();
         all.push(held);
         self.len += 1;
         confuse(all.iter_mut().filter(|other| other.is_like(&held)));
     }
 
-    /// Clears all requests if there are too many.
-    fn make_room(&mut self, time: u64) {
-        if self.len >= MOST {
-            self.clear(time);
+    /// If there are too many, drops the older half of the largest group: the bios or the requests of one device.
+    fn make_room(&mut self) {
+        if self.len < MOST {
+            return;
         }
+        let group = |held: &Held| (held.disk, held.issued.is_some());
+        let mut groups: HashMap<(Disk, bool), Vec<u64>> = HashMap::new();
+        for held in self.held.values().flatten() {
+            groups.entry(group(held)).or_default().push(held.reached());
+        }
+        let largest = groups
+            .into_iter()
+            .max_by_key(|(group, times)| (times.len(), *group));
+        let Some((largest, mut times)) = largest else {
+            return;
+        };
+        let middle = times.len() / 2;
+        let last = *times.select_nth_unstable(middle).1;
+        let drops = |held: &Held| group(held) == largest && held.reached() <= last;
+        for held in self.held.values().flatten().filter(|held| drops(held)) {
+            if let Some(issued) = held.issued {
+                self.served.forgets(held.disk, issued);
+            }
+        }
+        self.held.retain(|_, all| {
+            let before = all.len();
+            all.retain(|held| !drops(held));
+            if all.len() < before {
+                // The next event of a dropped bio may seem to be of one that is left.
+                let is_bio = |held: &&mut Held| held.disk == largest.0 && held.issued.is_none();
+                for bio in all.iter_mut().filter(is_bio) {
+                    (bio.of, bio.is_doubtful) = (None, true);
+                }
+            }
+            !all.is_empty()
+        });
+        self.len = self.held.values().map(Vec::len).sum();
     }
 
     /// Removes the bios of stacked devices that were passed on as this one.
@@ -365,14 +399,14 @@ impl Requests {
         }
     }
 
-    /// Passes a bio from a stacked device on to another device.
-    pub(super) fn remap(
-        &mut self,
-        time: u64,
-        (from, old): (Disk, u64),
-        (disk, sector): (Disk, u64),
-    ) {
+    /// Passes a bio from a stacked device on to another device, or from a partition to its disk.
+    pub(super) fn remap(&mut self, (from, old): (Disk, u64), (disk, sector): (Disk, u64)) {
         if from == disk {
+            // A bio of a partition gets a sector of the disk, before it is submitted.
+            let is_passed_on = |held: &Held| held.disk == disk && held.is_passed_on();
+            if let Some(bio) = self.take(old, is_passed_on) {
+                self.put(sector, bio);
+            }
             return;
         }
         self.disks.insert(from);
@@ -392,7 +426,7 @@ impl Requests {
                 upper: Some((from, old)),
                 ..Held::new(disk)
             };
-            self.put(time, sector, lower);
+            self.put(sector, lower);
         }
     }
 
@@ -437,7 +471,7 @@ impl Requests {
         if held.left > sectors {
             let rest = sector.saturating_add(u64::from(sectors));
             (held.left, held.is_part) = (held.left - sectors, true);
-            self.put(time, rest, held);
+            self.put(rest, held);
             return (known, None);
         }
         // The time in which the disk had at least one of several doubtful requests is the same in whichever order they
@@ -553,7 +587,8 @@ mod tests {
     fn nothing_is_left_of_a_request_that_has_ended() {
         let mut requests = Requests::default();
         requests.reaches(1, Stage::Queued, (MAPPED, 0), 8);
-        requests.remap(2, (MAPPED, 0), (PARTITION, 64));
+        requests.remap((MAPPED, 0), (PARTITION, 8));
+        requests.remap((PARTITION, 8), (PARTITION, 64));
         requests.reaches(3, Stage::Queued, (PARTITION, 64), 8);
         requests.reaches(4, Stage::Allocated, (PARTITION, 64), 8);
         // Merged into the request.
@@ -585,6 +620,63 @@ mod tests {
         assert_eq!(issued(true), (Some(5), 5));
         // Without the events of bios, there may be two requests.
         assert_eq!(issued(false), (None, 2));
+    }
+
+    #[test]
+    fn a_device_without_requests_does_not_displace_the_bios_of_others() {
+        let mut requests = Requests::default();
+        requests.reaches(1, Stage::Queued, (DISK, 64), 8);
+        requests.reaches(2, Stage::Issued, (DISK, 128), 8);
+        for time in 3..2 * MOST as u64 {
+            requests.reaches(time, Stage::Queued, (MAPPED, time * 8), 8);
+        }
+        assert!(requests.len <= MOST, "{}", requests.len);
+        requests.reaches(1 << 20, Stage::Issued, (DISK, 64), 8);
+        for (sector, issued, of) in [(64, 1 << 20, BY), (128, 2, None)] {
+            let (request, _) = requests.complete(2 << 20, DISK, (sector, 8), Kind::Plain);
+            let request = request.unwrap();
+            assert_eq!((request.issued, request.of), (issued, of));
+        }
+    }
+
+    #[test]
+    fn a_dropped_bio_does_not_give_its_request_to_another_thread() {
+        let mut requests = Requests::default();
+        for time in 0..MOST as u64 {
+            requests.reaches(time, Stage::Queued, (DISK, time * 8), 8);
+        }
+        // Another thread, with the sectors of the oldest bio, which is dropped with the next one.
+        let by = (Some(ThreadId(2)), false);
+        let last = requests.held.last_entry().unwrap();
+        let (sector, all) = last.remove_entry();
+        requests.len -= all.len();
+        requests.reach(MOST as u64, Stage::Queued, (DISK, 0), 8, by);
+        requests.reaches(MOST as u64, Stage::Queued, (DISK, sector), 8);
+        requests.reaches(1 << 20, Stage::Issued, (DISK, 0), 8);
+        let (request, _) = requests.complete(2 << 20, DISK, (0, 8), Kind::Plain);
+        assert_eq!(request.unwrap().of, None);
+    }
+
+    #[test]
+    fn what_a_disk_served_is_a_lower_bound_once_a_request_in_flight_was_dropped() {
+        let is_least = |number: u64| {
+            let mut requests = Requests::default();
+            for time in 0..number {
+                requests.reaches(time, Stage::Issued, (DISK, time * 8), 8);
+            }
+            let end = 1 << 20;
+            let left: Vec<u64> = requests.held.keys().copied().collect();
+            for sector in left {
+                let (_, done) = requests.complete(end, DISK, (sector, 8), Kind::Plain);
+                requests.served.completes(DISK, done.unwrap(), false);
+            }
+            assert_eq!(requests.len, 0);
+            requests.waited(DISK, (end + 1, end + 9), false);
+            let wait = [(end + 1, end + 9)];
+            requests.into_served().during(DISK, &wait).unwrap().is_least
+        };
+        assert!(!is_least(MOST as u64));
+        assert!(is_least(MOST as u64 + 1));
     }
 
     /// A bio at 64 is merged to the front of the request at 72. Another bio at 64 has its own request.
