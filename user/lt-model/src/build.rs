@@ -519,18 +519,20 @@ impl Builder {
                 stage,
                 disk,
                 sector,
-            } => return self.request(time, cpu, stage, (disk, sector)),
-            What::Remap { from, to } => return self.requests.remap(time, from, to),
+                sectors,
+            } => return self.request(time, cpu, stage, (disk, sector), sectors),
+            What::Remap { from, to } => return self.requests.remap(from, to),
             What::Flush { disk } => return self.requests.flush(time, disk),
             What::Completed { disk, range, kind } => {
                 let request = match range {
-                    Some(range) => self.requests.complete(disk, range, kind),
+                    Some(range) => {
+                        let (request, done) = self.requests.complete(time, disk, range, kind);
+                        self.note_served(disk, done);
+                        request
+                    }
                     None if kind == Kind::Flush => self.requests.flushed(time, disk),
                     None => None,
                 };
-                if range.is_some() {
-                    self.note_served(time, disk, request);
-                }
                 let at = self.cpus.at(cpu);
                 at.completed = Some((disk, at.contexts.len(), request, time));
                 return;

@@ -208,6 +208,8 @@ pub enum What<'a> {
         disk: Disk,
         /// Its first sector, counted from the start of the disk.
         sector: u64,
+        /// Number of sectors; 0 if not recorded.
+        sectors: u32,
     },
     /// A flush of a disk's cache is issued to the driver.
     Flush {

@@ -173,7 +173,8 @@ impl Model {
         self.wakers.is_timeout(id)
     }
 
-    /// The request whose completion was this waker, if its issue was seen.
+    /// The request whose completion was this waker, if its issue was seen. `None` also if the disk had identical
+    /// requests: which of them is completed is not recorded.
     #[must_use]
     pub fn request(&self, id: WakerId) -> Option<Request> {
         self.wakers.request(id)

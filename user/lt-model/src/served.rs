@@ -136,8 +136,9 @@ impl BusyTime {
 /// A completed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Done {
-    /// When it was last issued; `completed` if its issue was not seen.
+    /// As [`crate::Request::issued`]; `completed` if its issue was not seen.
     pub(crate) issued: u64,
+    /// When its last sector was completed.
     pub(crate) completed: u64,
     /// The thread that entered it.
     pub(crate) of: Option<ThreadId>,
@@ -283,6 +284,12 @@ impl Log {
             of_disk.unseen.add(issued, time);
         }
         self.since = self.since.max(time);
+    }
+
+    /// Records that the end of this request, issued at `issued`, will not be recognised.
+    pub(crate) fn forgets(&mut self, disk: Disk, issued: u64) {
+        let of_disk = self.disks.entry(disk).or_default();
+        of_disk.unseen.add(issued, u64::MAX);
     }
 
     /// Orders the requests, once all are stored.

@@ -282,7 +282,7 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
             "threads have written more data than may wait for writeback (vm.dirty_*)"
         }
         Cause::For(Leaf::Completion(_), _) => {
-            "the place where the request was held back is not recorded (enable block_rq_issue)"
+            "the place where the request was held back is not recorded (enable block_rq_issue, unless identical requests were in flight)"
         }
         Cause::For(Leaf::Packet(Raiser::Timer), _) => {
             "it is a delayed ACK, a retransmission, a paced packet, or one that a device received earlier (gro_flush_timeout)"

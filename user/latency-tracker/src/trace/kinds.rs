@@ -54,14 +54,14 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// The purpose of a request, and whether it has no sectors.
-    fn of(self, event: &lt_ctf::Event<'_>) -> (Purpose, bool) {
+    /// The purpose of a request, and its number of sectors, if that is recorded.
+    fn of(self, event: &lt_ctf::Event<'_>) -> (Purpose, Option<u64>) {
         let bits = self.bits.and_then(|bits| match event.unsigned(bits) {
             Some(bits) => Some(of_bits(bits)),
             None => event.bytes(bits).map(of_letters),
         });
         let sectors = self.sectors.and_then(|field| event.unsigned(field));
-        (bits.unwrap_or(Purpose::Plain), sectors == Some(0))
+        (bits.unwrap_or(Purpose::Plain), sectors)
     }
 }
 
@@ -436,13 +436,14 @@ impl Kind {
             Self::Request(stage, dev, sector, operation) => {
                 let disk = Disk(unsigned(*dev)?);
                 match operation.of(event) {
-                    // A request without sectors has no position, and waits for a flush.
-                    (_, true) if *stage != Stage::Issued => return None,
-                    (Purpose::Flush, true) => What::Flush { disk },
-                    _ => What::Request {
+                    (Purpose::Flush, Some(0)) if *stage == Stage::Issued => What::Flush { disk },
+                    // Without sectors, it has no position: it waits for a flush, or is a command.
+                    (_, Some(0)) => return None,
+                    (_, sectors) => What::Request {
                         stage: *stage,
                         disk,
                         sector: event.unsigned(*sector)?,
+                        sectors: sectors.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
                     },
                 }
             }
@@ -461,7 +462,7 @@ impl Kind {
                 disk: Disk(unsigned(*dev)?),
                 kind: match operation.of(event) {
                     // No data, only a flush.
-                    (Purpose::Plain, true) => Purpose::Flush,
+                    (Purpose::Plain, Some(0)) => Purpose::Flush,
                     (kind, _) => kind,
                 },
                 range: range.and_then(|(sector, sectors)| {
@@ -569,6 +570,7 @@ mod tests {
         let text = || json!({"type": "null-terminated-string"});
         // 254:3, as the kernel encodes it (MKDEV)
         let disk = 254 << 20 | 3u32;
+        let none = 0u32.to_le_bytes();
         let fields = [
             ("perf_ip", unsigned(64), &(1u64 << 63).to_le_bytes()[..]),
             ("perf_tid", signed(32), &9i32.to_le_bytes()),
@@ -595,23 +597,28 @@ mod tests {
                 panic!("no event");
             };
             let what = kind.what(&event, Release(7, 2));
-            Some(match what {
-                Some(What::Completed {
+            Some(what.map(|what| match what {
+                What::Completed {
                     disk: Disk(found),
                     range,
                     ..
-                }) => found == disk && range == Some((128_056, 8)),
-                Some(What::Request {
+                } => found == disk && range == Some((128_056, 8)),
+                What::Request {
                     stage: Stage::Issued,
                     disk: Disk(found),
                     sector,
-                }) => found == disk && sector == 128_056,
+                    sectors,
+                } => found == disk && (sector, sectors) == (128_056, 8),
                 _ => false,
-            })
+            }))
         };
-        assert_eq!(said("block:block_rq_complete", &fields), Some(true));
-        assert_eq!(said("block:block_rq_issue", &fields), Some(true));
+        assert_eq!(said("block:block_rq_complete", &fields), Some(Some(true)));
+        assert_eq!(said("block:block_rq_issue", &fields), Some(Some(true)));
         assert_eq!(said("block:block_rq_merge", &fields), None);
+        // A command for no sectors.
+        let mut other = fields.clone();
+        other[11].2 = &none;
+        assert_eq!(said("block:block_rq_issue", &other), Some(None));
         // Useless without the number of the disk.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
     }

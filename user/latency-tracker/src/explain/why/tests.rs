@@ -183,7 +183,7 @@ fn a_sentence_names_the_disk_and_no_limit_without_evidence() {
     assert_eq!(
         verdict(&events, "offcpu", (10, 810)),
         "98 % of the delay (790ns): late/7 waited for a completion of disk 254:0; the place where the request was \
-         held back is not recorded (enable block_rq_issue)."
+         held back is not recorded (enable block_rq_issue, unless identical requests were in flight)."
     );
     assert_eq!(
         verdict(&events, "runqueue", (820, 1000)),

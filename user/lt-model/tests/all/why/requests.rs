@@ -107,10 +107,80 @@ fn a_bio_of_a_partition_or_a_stacked_device_is_followed_to_the_disk() {
         parts(&stacked),
         "Stacked 60, Unallocated 61, Queued 62, disk 100"
     );
-    // Two bios, of different partitions, may be the issued one.
+    // Two bios, of different partitions, may be the issued one, unless one of them has no request.
     let other = Disk(259 << 20 | 2);
-    let two = [&[request(4, Stage::Queued, other, 64)], &partition[..]].concat();
+    let bio = [Stage::Queued, Stage::Allocated].map(|stage| request(4, stage, other, 64));
+    let two = [&bio[..1], &partition].concat();
+    assert_eq!(parts(&two), "Queued 30, disk 100");
+    let two = [&bio[..], &partition].concat();
     assert_eq!(parts(&two), "Unrecorded 30, disk 100");
+}
+
+/// 7 and 9 read the same sectors at once, so each event may be of either request.
+#[test]
+fn the_threads_of_identical_requests_are_not_confused() {
+    let bio = |time| {
+        [
+            request(time, Stage::Queued, DISK, 64),
+            request(time + 1, Stage::Allocated, DISK, 64),
+        ]
+    };
+    let of_nine = |sectors| {
+        let issued = What::Request {
+            stage: Stage::Issued,
+            disk: DISK,
+            sector: 64,
+            sectors,
+        };
+        let [queued, allocated] = bio(21);
+        [
+            switch(20, 0, 0, R, 9),
+            queued,
+            allocated,
+            at(23, 0, issued),
+            switch(24, 0, 9, S, 0),
+        ]
+    };
+    let [queued, allocated] = bio(5);
+    let own = [queued, allocated, request(7, Stage::Issued, DISK, 64)];
+    let with = |own: &[Event<'static>], sectors| parts(&[own, &of_nine(sectors)].concat());
+    assert_eq!(with(&own, 8), "completion 100");
+    assert_eq!(with(&own, 16), "disk 100");
+    // The request of 7 has ended before.
+    let ended = [&own[..], &[completed(15, DISK, Some((64, 8)))]].concat();
+    assert_eq!(with(&ended, 8), "9's 100");
+    // Either bio may be the issued one, unless that of 7 has no request.
+    assert_eq!(with(&own[..2], 8), "Unrecorded 23, disk 100");
+    assert_eq!(with(&own[..1], 8), "9's 100");
+}
+
+/// A stacked device splits a bio of 7. An earlier bio, of 9, was for the sectors of the second part.
+#[test]
+fn a_passed_on_bio_is_not_of_the_thread_that_used_its_sectors_before() {
+    let passed_on = |time, sector| {
+        let what = What::Remap {
+            from: (MAPPED, 8),
+            to: (DISK, sector),
+        };
+        [
+            at(time, 0, what),
+            request(time, Stage::Queued, DISK, sector),
+            request(time, Stage::Allocated, DISK, sector),
+            request(time, Stage::Issued, DISK, sector),
+        ]
+    };
+    let events = [
+        &[switch(1, 0, 7, R, 9), request(1, Stage::Queued, MAPPED, 8)][..],
+        &passed_on(2, 64),
+        &[
+            completed(3, DISK, Some((64, 8))),
+            switch(4, 0, 9, S, 7),
+            request(5, Stage::Queued, MAPPED, 0),
+        ],
+        &passed_on(6, 64),
+    ]
+    .concat();
+    assert_eq!(parts(&events), "disk 100");
 }
 
 #[test]
@@ -408,6 +478,50 @@ fn the_requests_that_a_disk_serves_while_another_lacks_a_tag_are_known() {
     assert_eq!(part, (Place::Unallocated, known));
 }
 
+/// The disk completes the request of 8 in two parts: three sectors, and then the other five.
+#[test]
+fn a_request_that_is_completed_in_parts_is_one_request() {
+    let issued = |sector, sectors| What::Request {
+        stage: Stage::Issued,
+        disk: DISK,
+        sector,
+        sectors,
+    };
+    let known = (2, 75, vec![(9, 1, 45), (8, 1, 30)]);
+    // The driver gives the rest back, to be issued again, or completes it without that.
+    for again in [&[at(25, 0, issued(67, 5))][..], &[]] {
+        let mut events = one_tag(true);
+        let whole = completed(40, DISK, Some((64, 8))).what;
+        events.retain(|event| event.what != whole);
+        events.push(completed(20, DISK, Some((64, 3))));
+        events.extend(again);
+        events.push(completed(40, DISK, Some((67, 5))));
+        events.sort_by_key(|event| event.time);
+        let found = meanwhile(&model(&events), &Nothing);
+        assert_eq!(found, (Place::Unallocated, Some(known.clone())));
+    }
+    // A thread may wait for the first part only.
+    let own = [
+        request(5, Stage::Queued, DISK, 64),
+        request(6, Stage::Allocated, DISK, 64),
+        at(7, 0, issued(64, 16)),
+    ];
+    assert_eq!(parts(&own), "disk 100");
+}
+
+/// 8 and 9 read the same sectors at once. Which of the two requests ends first does not matter for their total time.
+#[test]
+fn served_identical_requests_are_of_an_unknown_thread() {
+    let mut events = one_tag(true);
+    let stages = [Stage::Queued, Stage::Allocated, Stage::Issued];
+    events.extend(stages.map(|stage| request(5, stage, DISK, 64)));
+    events.push(completed(50, DISK, Some((64, 8))));
+    events.sort_by_key(|event| event.time);
+    let by = vec![(9, 1, 45), (0, 2, 40)];
+    let found = meanwhile(&model(&events), &Nothing);
+    assert_eq!(found, (Place::Unallocated, Some((3, 80, by))));
+}
+
 #[test]
 fn a_served_request_of_an_unknown_thread_counts_as_such() {
     let m = model(&one_tag(false));
@@ -428,6 +542,7 @@ fn a_request_without_a_tag_is_of_its_own_disk_even_if_another_disk_frees_the_tag
                 stage,
                 disk,
                 sector: 256,
+                ..
             } = &mut event.what
             {
                 let is_issued = *stage == Stage::Issued;
