@@ -340,7 +340,7 @@ fn the_stack_in_the_alert_of_a_sleep_shows_why_a_call_was_late() {
         alert("threshold", (5, 9), TAG),
     ] {
         let (said, text) = explained(&events, &late, std::slice::from_ref(&other));
-        let vague = "no free request; by a lack of tags";
+        let vague = "no free request; the reason is a lack of tags";
         assert!(said.contains(vague), "{other}: {said}");
         assert!(!text.contains("The stack is in"), "{other}: {text}");
     }
