@@ -40,9 +40,11 @@ mkdir -m 700 /tmp/captures /tmp/captures/0000
 echo '{}' >/tmp/captures/0000/alert.json
 touch -d "@$(($(date +%s) - 172800))" /tmp/captures/0000
 # In the first hour after boot, no capture is removed by its date: for this recorder, that hour is over.
+# shellcheck disable=SC2034 # for start
 RECORDER="/usr/bin/unshare --time --boottime 7200"
 start slow --keep-for 1d -o /tmp/captures slow block threshold=50ms dev=slow
 recorder=$!
+# shellcheck disable=SC2034 # for start
 RECORDER=
 assert_eq "$(wc -l <$LT/control)" 1 "instances while recording"
 for sector in 8 16; do
