@@ -319,19 +319,18 @@ impl Requests {
         if let [request] = &mut again[..]
             && !request.is_part
         {
-            match request.has_bio {
-                true => request.issued = Some(time),
-                // It may also be an identical request whose bio is not seen, either.
-                false => request.is_doubtful = true,
-            }
+            request.issued = Some(time);
+            // It may also be an identical request whose bio is not seen, either.
+            request.is_doubtful |= !request.has_bio;
         }
         !again.is_empty()
     }
 
-    /// Removes the first bio or request with this sector that `is` accepts.
+    /// Removes the last bio or request with this sector that `is` accepts: an earlier one may have ended without an
+    /// event, and its age must not count as that of a later one.
     fn take(&mut self, sector: u64, is: impl Fn(&Held) -> bool) -> Option<Held> {
         let all = self.held.get_mut(&sector)?;
-        let place = all.iter().position(is)?;
+        let place = all.iter().rposition(is)?;
         let taken = all.remove(place);
         self.len -= 1;
         if all.is_empty() {
@@ -619,7 +618,20 @@ mod tests {
         };
         assert_eq!(issued(true), (Some(5), 5));
         // Without the events of bios, there may be two requests.
-        assert_eq!(issued(false), (None, 2));
+        assert_eq!(issued(false), (None, 5));
+    }
+
+    #[test]
+    fn a_request_that_never_ends_does_not_make_a_later_one_long() {
+        let mut requests = Requests::default();
+        for time in [1, 100] {
+            requests.reaches(time, Stage::Queued, (DISK, 64), 8);
+            requests.reaches(time + 1, Stage::Issued, (DISK, 64), 8);
+        }
+        let (request, done) = requests.complete(109, DISK, (64, 8), Kind::Plain);
+        // The completion may be that of either.
+        assert!(request.is_none());
+        assert_eq!(done.unwrap().issued, 101);
     }
 
     #[test]
