@@ -227,11 +227,17 @@ impl Requests {
         &mut all[place]
     }
 
-    /// Allocates a request for a bio that `by` submits: for one that this thread has entered, if there is one.
+    /// Allocates a request for a bio that `by` submits: for one that this thread has entered, if there is one. It is
+    /// not for a bio that another thread has entered, unless a stacked device has passed that on: a part of a split
+    /// bio, for example, has no event before its allocation.
     fn allocate(&mut self, time: u64, place: (Disk, u64), by: Option<ThreadId>) -> &mut Held {
         let (disk, sector) = place;
-        let is_open =
-            |bio: &Held| bio.disk == disk && bio.allocated.is_none() && bio.issued.is_none();
+        let is_of_another =
+            |bio: &Held| by.is_some() && bio.of.is_some() && bio.of != by && bio.upper.is_none();
+        let is_open = |bio: &Held| {
+            let is_waiting = bio.allocated.is_none() && bio.issued.is_none();
+            bio.disk == disk && is_waiting && !is_of_another(bio)
+        };
         let is_own = |bio: &Held| is_open(bio) && by.is_some() && bio.of == by;
         let all = self.held.entry(sector).or_default();
         let has_own = all.iter().any(is_own);
@@ -632,6 +638,24 @@ mod tests {
         // The completion may be that of either.
         assert!(request.is_none());
         assert_eq!(done.unwrap().issued, 101);
+    }
+
+    /// Another thread submits a bio that is split. Its second part starts at the sector of a bio that has no request.
+    #[test]
+    fn a_part_of_a_bio_does_not_take_the_bio_of_another_thread() {
+        let mut requests = Requests::default();
+        requests.reaches(1, Stage::Queued, (DISK, 64), 8);
+        let other = (Some(ThreadId(2)), false);
+        let allocated = requests.reach(2, Stage::Allocated, (DISK, 64), 32, other);
+        assert_eq!(allocated, None);
+        requests.reach(3, Stage::Issued, (DISK, 64), 32, other);
+        let own = requests.reach(5, Stage::Allocated, (DISK, 64), 8, (BY, false));
+        assert_eq!(own, Some(1));
+        requests.reaches(6, Stage::Issued, (DISK, 64), 8);
+        for (sectors, of) in [(32, None), (8, BY)] {
+            let (request, _) = requests.complete(9, DISK, (64, sectors), Kind::Plain);
+            assert_eq!(request.unwrap().of, of);
+        }
     }
 
     #[test]
