@@ -49,12 +49,12 @@ pub(super) fn thread_of(model: &Model, alert: &Alert) -> Option<ThreadId> {
 }
 
 impl<'a> Why<'a> {
-    /// Explains an alert. The stacks of other alerts, in `beside`, may show where its thread slept.
+    /// Explains an alert. The stacks of other alerts of its thread, in `beside`, may show where the thread slept.
     pub(super) fn new(
         told: &'a Told,
         alert: &'a Alert,
         evidence: &Evidence,
-        beside: &'a [Alert],
+        beside: &[&'a Alert],
     ) -> Self {
         let model = &told.model;
         let (from, to) = (alert.start(), alert.time);
