@@ -145,7 +145,7 @@ impl<'a> Why<'a> {
         })
     }
 
-    /// The threads that the verdict names because a disk served their requests.
+    /// See [`Shown::served_threads`].
     pub(super) fn served_threads(&self) -> Vec<Thread> {
         let shown = self.shown();
         shown.map_or_else(Vec::new, |shown| shown.served_threads())
