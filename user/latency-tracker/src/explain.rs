@@ -34,6 +34,7 @@ use lt_proc::evidence::Evidence;
 use lt_proc::{Alert, StreamLine};
 use serde::{Deserialize, Serialize};
 
+use self::proofs::ByThread;
 use self::why::Why;
 use crate::analyze::interrupted;
 use crate::analyze::lanes::{bars_in_picture, bars_of_each};
@@ -71,7 +72,8 @@ pub(crate) struct Explained {
     pub(crate) text: String,
     /// Whether the trace starts too late to show the largest part of the delay; false for a request.
     pub(crate) is_cut: bool,
-    /// The threads that the text names because a disk served their requests while the late thread waited.
+    /// The threads that the text names because a disk served their requests while the late thread waited, without those
+    /// that have ended in the trace.
     pub(crate) served: Vec<Thread>,
 }
 
@@ -92,8 +94,8 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     out::file::check(files.into_iter().flatten())?;
     // Before signals are caught: a signal must end the process while it waits for alerts from a terminal or a pipe.
     let asked = what(args)?;
-    let (trace, beside) = (&asked.trace, &asked.alerts[..]);
-    let alerts = &beside[..asked.chosen];
+    let (trace, alerts) = (&asked.trace, &asked.alerts[..asked.chosen]);
+    let beside = ByThread::new(&asked.alerts);
     let interrupted = interrupted()?;
     let evidence = proofs::read(&args.capture)?.or(asked.evidence);
     let evidence = evidence.unwrap_or_default();
@@ -108,15 +110,15 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
         &told,
         alerts,
         &evidence,
-        beside,
+        &beside,
         requests,
         &interrupted,
         goes_on,
     )?;
     if let Some(file) = &args.perfetto {
-        draw::draw(&told, &evidence, beside, &reports, file, &interrupted)?;
+        draw::draw(&told, &evidence, &beside, &reports, file, &interrupted)?;
     }
-    let page = |bars| page::page(&told, &evidence, beside, &reports, bars, &interrupted);
+    let page = |bars| page::page(&told, &evidence, &beside, &reports, bars, &interrupted);
     if let Some(file) = &args.html {
         page(bars_of_each)?.write(file)?;
     }
@@ -330,7 +332,8 @@ pub(crate) fn explained(
         Threads::Explained,
         goes_on,
     )?;
-    let reports = reports(&told, alerts, &evidence, beside, requests, &never, goes_on)?;
+    let all = ByThread::new(beside);
+    let reports = reports(&told, alerts, &evidence, &all, requests, &never, goes_on)?;
     let explained = reports.into_iter().map(|report| Explained {
         text: report.text,
         is_cut: report.is_cut,
@@ -414,7 +417,7 @@ fn reports<'a>(
     told: &Told,
     alerts: &'a [Alert],
     evidence: &Evidence,
-    beside: &[Alert],
+    beside: &ByThread<'_>,
     requests: Vec<block::Explanation>,
     interrupted: &AtomicBool,
     goes_on: &mut dyn FnMut(),
@@ -422,7 +425,7 @@ fn reports<'a>(
     let mut requests = requests.into_iter();
     let mut report = |alert: &'a Alert| match block::explains(alert) {
         false => {
-            let why = Why::new(told, alert, evidence, beside);
+            let why = Why::new(told, alert, evidence, beside.during(alert));
             Report {
                 alert,
                 time_utc: utc(told, alert),

@@ -392,11 +392,7 @@ impl Search<'_> {
         let longest = || watched.longest_since_set(delays);
         if self.threshold.lower(now, longest) {
             let new = self.threshold.over;
-            note(&format!(
-                "nothing took longer than {} for {}: the threshold is now {new}, half of the longest delay",
-                old.over,
-                nanos(now - old.set)
-            ));
+            note(&lowered(old.over, new, now - old.set));
             watched.arm(new, self.worst)?;
         }
         Ok(())
@@ -543,6 +539,16 @@ impl Search<'_> {
         )?;
         self.captures.keep(partial, number).map(Some)
     }
+}
+
+/// The note about a lower threshold, after nothing has exceeded the old one for this time.
+fn lowered(old: Nanos, new: Nanos, time: Duration) -> String {
+    let what = match new == LEAST {
+        true => "the lowest without --over",
+        false => "half of the longest delay",
+    };
+    let time = nanos(time);
+    format!("nothing took longer than {old} for {time}: the threshold is now {new}, {what}")
 }
 
 /// Ranks an operation by how well it can be explained: whether it began within the recording, whether its cause did,
@@ -797,6 +803,20 @@ mod tests {
         let mut set = Threshold::new(ms(780), None);
         assert!(!set.lower(start + 999 * second, || Some(ms(2))));
         assert_eq!(set.over, ms(780));
+    }
+
+    #[test]
+    fn the_note_about_a_lower_threshold_is_true_of_the_lowest_one() {
+        let note = |new| lowered(Nanos(120_000_000), new, Duration::from_secs(5));
+        let begin = "nothing took longer than 120.0ms for 5.00s: the threshold is now";
+        assert_eq!(
+            note(half(Nanos(50_000_000))),
+            format!("{begin} 25.00ms, half of the longest delay")
+        );
+        assert_eq!(
+            note(half(Nanos(900))),
+            format!("{begin} 1.00ms, the lowest without --over")
+        );
     }
 
     /// An operation was late just before the threshold would come down, and its alert was not read yet.

@@ -15,8 +15,9 @@
 //! during a wait, the sums are lower bounds.
 //!
 //! A busy time consists of the times from issue to completion of requests, and of the short pauses between them. Each
-//! request counts only once it completes, so a request whose completion is lost does not make its disk busy forever. Of
-//! each disk, the latest busy time is kept, and each earlier one in which a wait ended.
+//! request counts only once it completes, so a request whose completion is lost does not make its disk busy forever.
+//! The busy times after its issue are lower bounds, since the disk may have had it. Of each disk, the latest busy time
+//! is kept, and each earlier one in which a wait ended.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -83,7 +84,7 @@ pub struct Busy {
 pub enum Before {
     /// The disk had no request, for longer than a pause.
     Idle,
-    /// The disk may have been busy before: events are missing.
+    /// The disk may have been busy before: events are missing, such as the issue or the completion of a request.
     Missing,
     /// The disk may have been busy before: the trace starts with the busy time.
     Unrecorded,
@@ -372,7 +373,8 @@ impl Log {
         for done in of_disk.completed(to, to) {
             busy.begins_by(done.issued);
         }
-        let before = match busy.is_least {
+        let is_unseen = of_disk.unseen.has(busy.since.saturating_sub(1), busy.since);
+        let before = match busy.is_least || is_unseen {
             true => Before::Missing,
             false => Before::Idle,
         };
@@ -587,6 +589,30 @@ mod tests {
         // The issue of a request was not seen.
         let unseen = [(1020, 1020), (1000, 1060)];
         assert_eq!(busy(&unseen, (1040, 1060), &[]), Some((1000, 0, Missing)));
+    }
+
+    #[test]
+    fn a_busy_time_is_a_lower_bound_if_the_disk_may_have_had_a_request_just_before() {
+        let before = |in_flight: &[u64], later: Option<(u64, u64)>| {
+            let mut log = log(&[done_ms((1000, 1060))]);
+            let wait = (1050 * MS, 1060 * MS);
+            log.waited(DISK, wait, false);
+            if let Some(of) = later {
+                log.completes(DISK, done_ms(of), false);
+            }
+            let issued = in_flight.iter().map(|issued| (DISK, *issued * MS));
+            log.lost(u64::MAX, issued);
+            log.finish();
+            let busy = log.busy(DISK, wait).unwrap();
+            assert_eq!(busy.since, 1000 * MS);
+            busy.before
+        };
+        assert_eq!(before(&[], None), Before::Idle);
+        // It is still at the disk at the end of the trace.
+        assert_eq!(before(&[900], None), Before::Missing);
+        assert_eq!(before(&[1000, 1010], None), Before::Idle);
+        // The issue of a request that is completed later was not seen.
+        assert_eq!(before(&[], Some((1100, 1100))), Before::Missing);
     }
 
     #[test]

@@ -62,15 +62,20 @@ impl Shown<'_> {
         all
     }
 
-    /// The threads named as those whose requests a disk served.
+    /// The threads named as those whose requests a disk served, each once, without those that have ended in the trace.
     pub(crate) fn served_threads(&self) -> Vec<Thread> {
         let mut threads = Vec::new();
         for of in self.named() {
             let served = served(self.model, self.pieces_of(&of)).and_then(|(_, served)| served);
             let by = served.iter().flat_map(|served| &served.by);
-            threads.extend(by.filter_map(|by| by.thread).take(NAMED));
+            for id in by.filter_map(|by| by.thread).take(NAMED) {
+                if !threads.contains(&id) {
+                    threads.push(id);
+                }
+            }
         }
-        let threads = threads.into_iter();
+        let has_ended = |id| self.model.thread(id).is_none_or(|thread| thread.dead);
+        let threads = threads.into_iter().filter(|id| !has_ended(*id));
         threads.map(|id| self.thread_json(id)).collect()
     }
 

@@ -12,6 +12,7 @@ use lt_proc::evidence::Evidence;
 use lt_proc::{Alert, Nanos};
 
 use super::draw::{MARGIN, alarm_name};
+use super::proofs::ByThread;
 use super::why::Why;
 use super::{Report, block, proofs};
 use crate::analyze::page::{Limits, path, without_path};
@@ -27,7 +28,7 @@ const VIEWS: usize = 50;
 pub(super) fn page(
     told: &Told,
     evidence: &Evidence,
-    beside: &[Alert],
+    beside: &ByThread<'_>,
     reports: &[Report<'_>],
     bars: fn(usize) -> usize,
     interrupted: &AtomicBool,
@@ -69,7 +70,7 @@ pub(super) fn page(
 fn view(
     told: &Told,
     evidence: &Evidence,
-    beside: &[Alert],
+    beside: &ByThread<'_>,
     facts: &Facts,
     report: &Report<'_>,
     limits: Limits<'_>,
@@ -101,7 +102,7 @@ fn view(
         without_path(&mut view, &told.model, facts, range, &alarm, limits)?;
         return Ok(view);
     }
-    let why = Why::new(told, alert, evidence, beside);
+    let why = Why::new(told, alert, evidence, beside.during(alert));
     // Not wrapped, even if standard output is a terminal.
     view.text = out::whole(|| why.text());
     view.notes = why.notes();

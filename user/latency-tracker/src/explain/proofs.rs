@@ -68,10 +68,23 @@ struct Stack<'b> {
     resource: Option<resource::Resource>,
 }
 
-impl Stack<'_> {
-    /// Whether the stack belongs to all of this time.
-    fn covers(&self, begin: u64, end: u64) -> bool {
-        self.range.0 <= begin && end <= self.range.1
+/// Alerts by thread, and by time for each thread.
+pub(super) struct ByThread<'b>(Vec<&'b Alert>);
+
+impl<'b> ByThread<'b> {
+    pub(super) fn new(alerts: &'b [Alert]) -> Self {
+        let mut all: Vec<&Alert> = alerts.iter().collect();
+        all.sort_by_key(|alert| (alert.tid, alert.time));
+        Self(all)
+    }
+
+    /// The alerts of the thread of this alert that were raised during its delay.
+    pub(super) fn during(&self, alert: &Alert) -> &[&'b Alert] {
+        let place = |other: &Alert| (other.tid, other.time);
+        let (from, to) = ((alert.tid, alert.start()), place(alert));
+        let from = self.0.partition_point(|other| place(other) < from);
+        let to = self.0.partition_point(|other| place(other) <= to);
+        self.0.get(from..to).unwrap_or_default()
     }
 }
 
@@ -81,7 +94,8 @@ pub(super) struct Proofs<'a, 'b> {
     evidence: &'a Evidence,
     /// The thread of the alert.
     thread: Option<ThreadId>,
-    /// The stacks of this thread: of the alert itself, then of other alerts during the delay.
+    /// The stacks of this thread: of the alert itself, and of other alerts during the delay; in the order of their
+    /// times, one for each.
     stacks: Vec<Stack<'b>>,
     /// The alert's thread and its off-CPU time, if the alert shows that a quota held the thread back at first.
     held: Option<(ThreadId, (u64, u64))>,
@@ -93,7 +107,7 @@ impl<'a, 'b> Proofs<'a, 'b> {
         model: &'a Model,
         evidence: &'a Evidence,
         alert: &Alert,
-        beside: &'b [Alert],
+        beside: &[&'b Alert],
         thread: Option<ThreadId>,
     ) -> Self {
         let off = |alert: &Alert| thread.and_then(|thread| stack_range(model, alert, thread));
@@ -109,15 +123,19 @@ impl<'a, 'b> Proofs<'a, 'b> {
                 resource,
             })
         };
-        let is_inside = |other: &&Alert| alone::is_inside(other, alert);
-        let inside = beside.iter().filter(is_inside);
+        let is_inside = |other: &&'b Alert| alone::is_inside(other, alert);
+        let inside = beside.iter().copied().filter(is_inside);
         let others = inside.filter_map(|other| stack(other, Some(other)));
+        let mut stacks: Vec<Stack<'b>> = stack(alert, None).into_iter().chain(others).collect();
+        // Of two stacks of one time, that of the alert itself stays: the sort is stable.
+        stacks.sort_by_key(|stack| stack.range);
+        stacks.dedup_by_key(|stack| stack.range);
         let held = thread.filter(|_| resource::is_held_by_quota(alert));
         Self {
             model,
             evidence,
             thread,
-            stacks: stack(alert, None).into_iter().chain(others).collect(),
+            stacks,
             held: held.and_then(|thread| Some((thread, off(alert)?))),
         }
     }
@@ -129,10 +147,9 @@ impl<'a, 'b> Proofs<'a, 'b> {
             let Some(function) = function_of(piece.cause) else {
                 continue;
             };
-            let stack = self.stacks.iter().find(|stack| {
-                let is_of = |resource: resource::Resource| resource.function == function;
-                stack.covers(piece.begin, piece.end) && stack.resource.is_some_and(is_of)
-            });
+            let is_of = |resource: resource::Resource| resource.function == function;
+            let stack = self.stack_at(piece.begin, piece.end);
+            let stack = stack.filter(|stack| stack.resource.is_some_and(is_of));
             if let Some(other) = stack.and_then(|stack| stack.other)
                 && !used.iter().any(|known| std::ptr::eq(*known, other))
             {
@@ -156,8 +173,18 @@ impl<'a, 'b> Proofs<'a, 'b> {
 
     /// The stack that belongs to this interval of this thread.
     fn stack(&self, thread: ThreadId, interval: &Interval) -> Option<&Stack<'b>> {
-        let mut stacks = self.stacks.iter().filter(|_| self.thread == Some(thread));
-        stacks.find(|stack| stack.covers(interval.begin, interval.end))
+        let is_own = self.thread == Some(thread);
+        let stack = is_own.then(|| self.stack_at(interval.begin, interval.end));
+        stack.flatten()
+    }
+
+    /// The stack that belongs to all of this time.
+    fn stack_at(&self, begin: u64, end: u64) -> Option<&Stack<'b>> {
+        let later = self.stacks.partition_point(|stack| stack.range.0 <= begin);
+        let earlier = self.stacks.get(..later)?.iter().rev();
+        // Times of stacks that overlap belong to one time off the CPU, and have the same end.
+        let mut near = earlier.take_while(|stack| begin < stack.range.1);
+        near.find(|stack| end <= stack.range.1)
     }
 
     /// The levels of a thread: its cgroup and the known ancestors of this cgroup, with their numbers.

@@ -49,12 +49,12 @@ pub(super) fn thread_of(model: &Model, alert: &Alert) -> Option<ThreadId> {
 }
 
 impl<'a> Why<'a> {
-    /// Explains an alert. The stacks of other alerts, in `beside`, may show where its thread slept.
+    /// Explains an alert. The stacks of other alerts of its thread, in `beside`, may show where the thread slept.
     pub(super) fn new(
         told: &'a Told,
         alert: &'a Alert,
         evidence: &Evidence,
-        beside: &'a [Alert],
+        beside: &[&'a Alert],
     ) -> Self {
         let model = &told.model;
         let (from, to) = (alert.start(), alert.time);
@@ -145,7 +145,7 @@ impl<'a> Why<'a> {
         })
     }
 
-    /// The threads that the verdict names because a disk served their requests.
+    /// See [`Shown::served_threads`].
     pub(super) fn served_threads(&self) -> Vec<Thread> {
         let shown = self.shown();
         shown.map_or_else(Vec::new, |shown| shown.served_threads())

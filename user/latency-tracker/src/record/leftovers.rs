@@ -201,7 +201,8 @@ fn clean_notes(root: &ProcRoot, directory: &Path) {
     }
 }
 
-/// Removes the leftovers of process `pid`. Returns false if an instance could not be read or removed, which is reported.
+/// Removes the leftovers of process `pid`. Returns false if an instance could not be read or removed, or its directory
+/// could not be removed; this is reported.
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) -> bool {
     let mut is_tidy = true;
     for (name, known) in &owned.instances {
@@ -230,8 +231,15 @@ fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) -> bool {
     if let Some(daemon) = owned.daemon {
         lttng::stop_daemon(daemon);
     }
-    if let Some(directory) = &owned.directory {
-        let _ = fs::remove_dir_all(directory);
+    if let Some(directory) = &owned.directory
+        && let Err(error) = fs::remove_dir_all(directory)
+        && error.kind() != ErrorKind::NotFound
+    {
+        is_tidy = false;
+        note(&format!(
+            "cannot remove {}, left by a killed run (process {pid}): {error}",
+            directory.display()
+        ));
     }
     is_tidy
 }
@@ -371,6 +379,25 @@ mod tests {
         fs::remove_dir_all(file("run_7")).unwrap();
         fs::write(file("control"), "9\n").unwrap();
         assert!(!tidy(&root, 7, &owned));
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_removed_stays_noted() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| directory.path().join(name);
+        let root = ProcRoot::new(file("none"));
+        let is_tidied = |path: PathBuf| {
+            let owned = Owned {
+                directory: Some(path),
+                ..Owned::default()
+            };
+            tidy(&root, 7, &owned)
+        };
+        fs::create_dir(file("trace")).unwrap();
+        assert!(is_tidied(file("trace")) && !file("trace").exists());
+        assert!(is_tidied(file("trace")));
+        fs::write(file("other"), "").unwrap();
+        assert!(!is_tidied(file("other/trace")));
     }
 
     #[test]

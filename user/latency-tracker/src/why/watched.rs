@@ -54,6 +54,7 @@ struct Watch {
     /// The delays up to the time when the threshold was set.
     before: Delays,
     /// The operations of this run that have exceeded the threshold since then: when each ended, and its delay, ns.
+    /// Empty if the delays show no usual latency: see [`Target::is_telling`].
     ours: Vec<(u64, u64)>,
 }
 
@@ -353,10 +354,12 @@ impl<'a> Watched<'a> {
 
     /// Notes these operations of this run, whose delays must not set a threshold.
     fn note_ours(&mut self, alerts: &[Alert]) {
+        let target = self.target;
         // The histogram does not count an operation that was in flight when the instance started.
         for alert in alerts.iter().filter(|alert| !alert.fields.is_at_least()) {
-            let mut watches = self.instances.iter_mut();
-            if let Some(watch) = watches.find(|watch| watch.name == alert.instance) {
+            let watches = self.instances.iter_mut();
+            let mut telling = watches.filter(|watch| target.is_telling(&watch.part));
+            if let Some(watch) = telling.find(|watch| watch.name == alert.instance) {
                 watch.ours.push((alert.time, alert.delay));
             }
         }
@@ -572,6 +575,30 @@ mod tests {
         let late = watched.read().unwrap().alerts;
         assert_eq!(late.iter().map(|alert| alert.seq).collect::<Vec<_>>(), [7]);
         assert_eq!(watched.instances[0].ours, [(5000, 70)]);
+    }
+
+    /// They sleep all the time, and a run may take days.
+    #[test]
+    fn sleeps_of_this_run_are_noted_only_if_sleeps_set_the_threshold() {
+        let own = std::process::id();
+        let line = format!(
+            "seq=1 time=1000 instance=sleep tracker=offcpu reason=threshold delay=70 threshold=1 cpu=0 pid={own} \
+             tid={own} comm=\"x\" state=S"
+        );
+        let sleep = Alert::parse(&line).unwrap();
+        for waits in [false, true] {
+            let directory = tempfile::tempdir().unwrap();
+            for name in ["call", "wakeup", "runnable", "sleep", "stacks"] {
+                std::fs::create_dir(directory.path().join(name)).unwrap();
+                std::fs::write(directory.path().join(name).join("alerts"), "").unwrap();
+            }
+            let root = ProcRoot::new(directory.path());
+            let target = Target::of_process(waits);
+            let mut watched = Watched::made(&root, &target);
+            watched.note_ours(std::slice::from_ref(&sleep));
+            let noted: usize = watched.instances.iter().map(|of| of.ours.len()).sum();
+            assert_eq!(noted, usize::from(waits));
+        }
     }
 
     /// The thread sleeps four times within a late call. Two of these sleeps exceed the threshold.

@@ -27,6 +27,10 @@ use crate::served::{Done, Log};
 /// device without requests.
 const MOST: usize = 16 << 10;
 
+/// Maximum number of them with one sector, which bounds the time for an event. There may be one for each disk of a
+/// large array; of a device without requests, all bios for a sector stay.
+const MOST_ALIKE: usize = 256;
+
 /// A bio that has not been issued, or a request at the driver.
 #[derive(Debug, Clone, Copy)]
 struct Held {
@@ -216,7 +220,7 @@ impl Requests {
 
     /// Finds the latest bio of this device with this sector that `is` accepts, or adds one.
     fn bio(&mut self, (disk, sector): (Disk, u64), is: impl Fn(&Held) -> bool) -> &mut Held {
-        self.make_room();
+        self.make_room(sector);
         let all = self.held.entry(sector).or_default();
         let is = |held: &Held| held.disk == disk && held.issued.is_none() && is(held);
         let place = all.iter().rposition(is).unwrap_or_else(|| {
@@ -227,11 +231,17 @@ impl Requests {
         &mut all[place]
     }
 
-    /// Allocates a request for a bio that `by` submits: for one that this thread has entered, if there is one.
+    /// Allocates a request for a bio that `by` submits: for one that this thread has entered, if there is one. It is
+    /// not for a bio that another thread has entered, unless a stacked device has passed that on: a part of a split
+    /// bio, for example, has no event before its allocation.
     fn allocate(&mut self, time: u64, place: (Disk, u64), by: Option<ThreadId>) -> &mut Held {
         let (disk, sector) = place;
-        let is_open =
-            |bio: &Held| bio.disk == disk && bio.allocated.is_none() && bio.issued.is_none();
+        let is_of_another =
+            |bio: &Held| by.is_some() && bio.of.is_some() && bio.of != by && bio.upper.is_none();
+        let is_open = |bio: &Held| {
+            let is_waiting = bio.allocated.is_none() && bio.issued.is_none();
+            bio.disk == disk && is_waiting && !is_of_another(bio)
+        };
         let is_own = |bio: &Held| is_open(bio) && by.is_some() && bio.of == by;
         let all = self.held.entry(sector).or_default();
         let has_own = all.iter().any(is_own);
@@ -319,19 +329,18 @@ impl Requests {
         if let [request] = &mut again[..]
             && !request.is_part
         {
-            match request.has_bio {
-                true => request.issued = Some(time),
-                // It may also be an identical request whose bio is not seen, either.
-                false => request.is_doubtful = true,
-            }
+            request.issued = Some(time);
+            // It may also be an identical request whose bio is not seen, either.
+            request.is_doubtful |= !request.has_bio;
         }
         !again.is_empty()
     }
 
-    /// Removes the first bio or request with this sector that `is` accepts.
+    /// Removes the last bio or request with this sector that `is` accepts: an earlier one may have ended without an
+    /// event, and its age must not count as that of a later one.
     fn take(&mut self, sector: u64, is: impl Fn(&Held) -> bool) -> Option<Held> {
         let all = self.held.get_mut(&sector)?;
-        let place = all.iter().position(is)?;
+        let place = all.iter().rposition(is)?;
         let taken = all.remove(place);
         self.len -= 1;
         if all.is_empty() {
@@ -342,21 +351,25 @@ impl Requests {
 
     /// Adds a bio that a stacked device passes on, or a request at the driver.
     fn put(&mut self, sector: u64, held: Held) {
-        self.make_room();
+        self.make_room(sector);
         let all = self.held.entry(sector).or_default();
         all.push(held);
         self.len += 1;
         confuse(all.iter_mut().filter(|other| other.is_like(&held)));
     }
 
-    /// If there are too many, drops the older half of the largest group: the bios or the requests of one device.
-    fn make_room(&mut self) {
-        if self.len < MOST {
-            return;
-        }
+    /// If there are too many, in all or with this sector, drops the older half of the largest group: the bios or the
+    /// requests of one device.
+    fn make_room(&mut self, sector: u64) {
+        let here = self.held.get(&sector).map_or(0, Vec::len);
+        let sectors = match here < MOST_ALIKE {
+            true if self.len < MOST => return,
+            true => 0..=u64::MAX,
+            false => sector..=sector,
+        };
         let group = |held: &Held| (held.disk, held.issued.is_some());
         let mut groups: HashMap<(Disk, bool), Vec<u64>> = HashMap::new();
-        for held in self.held.values().flatten() {
+        for held in self.held.range(sectors.clone()).flat_map(|(_, all)| all) {
             groups.entry(group(held)).or_default().push(held.reached());
         }
         let largest = groups
@@ -368,23 +381,26 @@ impl Requests {
         let middle = times.len() / 2;
         let last = *times.select_nth_unstable(middle).1;
         let drops = |held: &Held| group(held) == largest && held.reached() <= last;
-        for held in self.held.values().flatten().filter(|held| drops(held)) {
-            if let Some(issued) = held.issued {
-                self.served.forgets(held.disk, issued);
-            }
-        }
-        self.held.retain(|_, all| {
+        let disks = &self.disks;
+        for (_, all) in self.held.range_mut(sectors) {
             let before = all.len();
-            all.retain(|held| !drops(held));
-            if all.len() < before {
-                // The next event of a dropped bio may seem to be of one that is left.
-                let is_bio = |held: &&mut Held| held.disk == largest.0 && held.issued.is_none();
-                for bio in all.iter_mut().filter(is_bio) {
-                    (bio.of, bio.is_doubtful) = (None, true);
+            for held in all.iter().filter(|held| drops(held)) {
+                if let Some(issued) = held.issued {
+                    self.served.forgets(held.disk, issued);
                 }
             }
-            !all.is_empty()
-        });
+            all.retain(|held| !drops(held));
+            if all.len() < before {
+                // The next event of a dropped one may seem to be of one that is left.
+                let may_be_it = |held: &&mut Held| {
+                    held.disk == largest.0 || may_be_part(largest.0, held.disk, disks)
+                };
+                for held in all.iter_mut().filter(may_be_it) {
+                    (held.of, held.is_doubtful) = (None, true);
+                }
+            }
+        }
+        self.held.retain(|_, all| !all.is_empty());
         self.len = self.held.values().map(Vec::len).sum();
     }
 
@@ -619,7 +635,38 @@ mod tests {
         };
         assert_eq!(issued(true), (Some(5), 5));
         // Without the events of bios, there may be two requests.
-        assert_eq!(issued(false), (None, 2));
+        assert_eq!(issued(false), (None, 5));
+    }
+
+    #[test]
+    fn a_request_that_never_ends_does_not_make_a_later_one_long() {
+        let mut requests = Requests::default();
+        for time in [1, 100] {
+            requests.reaches(time, Stage::Queued, (DISK, 64), 8);
+            requests.reaches(time + 1, Stage::Issued, (DISK, 64), 8);
+        }
+        let (request, done) = requests.complete(109, DISK, (64, 8), Kind::Plain);
+        // The completion may be that of either.
+        assert!(request.is_none());
+        assert_eq!(done.unwrap().issued, 101);
+    }
+
+    /// Another thread submits a bio that is split. Its second part starts at the sector of a bio that has no request.
+    #[test]
+    fn a_part_of_a_bio_does_not_take_the_bio_of_another_thread() {
+        let mut requests = Requests::default();
+        requests.reaches(1, Stage::Queued, (DISK, 64), 8);
+        let other = (Some(ThreadId(2)), false);
+        let allocated = requests.reach(2, Stage::Allocated, (DISK, 64), 32, other);
+        assert_eq!(allocated, None);
+        requests.reach(3, Stage::Issued, (DISK, 64), 32, other);
+        let own = requests.reach(5, Stage::Allocated, (DISK, 64), 8, (BY, false));
+        assert_eq!(own, Some(1));
+        requests.reaches(6, Stage::Issued, (DISK, 64), 8);
+        for (sectors, of) in [(32, None), (8, BY)] {
+            let (request, _) = requests.complete(9, DISK, (64, sectors), Kind::Plain);
+            assert_eq!(request.unwrap().of, of);
+        }
     }
 
     #[test]
@@ -637,6 +684,40 @@ mod tests {
             let request = request.unwrap();
             assert_eq!((request.issued, request.of), (issued, of));
         }
+    }
+
+    #[test]
+    fn the_bios_for_one_sector_of_a_device_without_requests_do_not_pile_up() {
+        let mut requests = Requests::default();
+        requests.reaches(1, Stage::Queued, (DISK, 64), 8);
+        for time in 2..10 * MOST_ALIKE as u64 {
+            requests.reaches(time, Stage::Queued, (MAPPED, 64), 8);
+            assert!(requests.len <= MOST_ALIKE);
+        }
+        assert_eq!(requests.held[&64].len(), requests.len);
+        requests.reaches(1 << 20, Stage::Issued, (DISK, 64), 8);
+        let (request, _) = requests.complete(2 << 20, DISK, (64, 8), Kind::Plain);
+        assert_eq!(request.unwrap().of, BY);
+    }
+
+    /// Requests of two threads start at one sector. The older one is dropped, and then completed.
+    #[test]
+    fn a_dropped_request_does_not_end_as_that_of_another_thread() {
+        let mut requests = Requests::default();
+        requests.reaches(1, Stage::Queued, (DISK, 64), 8);
+        requests.reaches(1, Stage::Issued, (DISK, 64), 8);
+        let end = MOST as u64;
+        for time in 2..end {
+            requests.reaches(time, Stage::Issued, (DISK, time * 8 + 128), 8);
+        }
+        let other = (Some(ThreadId(2)), false);
+        for stage in [Stage::Queued, Stage::Issued] {
+            requests.reach(end, stage, (DISK, 64), 16, other);
+        }
+        requests.reaches(end + 1, Stage::Issued, (DISK, 128), 8);
+        assert_eq!(requests.held[&64].len(), 1);
+        let (request, _) = requests.complete(end + 2, DISK, (64, 8), Kind::Plain);
+        assert!(request.is_none());
     }
 
     #[test]

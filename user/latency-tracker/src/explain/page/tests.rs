@@ -35,9 +35,10 @@ fn written(told: &Told, alerts: &[Alert]) -> (Page, serde_json::Value) {
     let evidence = Evidence::default();
     let never = AtomicBool::new(false);
     let requests = Vec::new();
-    let reports = reports(told, alerts, &evidence, &[], requests, &never, &mut || ());
+    let no = ByThread::new(&[]);
+    let reports = reports(told, alerts, &evidence, &no, requests, &never, &mut || ());
     let reports = reports.unwrap();
-    let page = page(told, &evidence, &[], &reports, bars_of_each, &never).unwrap();
+    let page = page(told, &evidence, &no, &reports, bars_of_each, &never).unwrap();
     let data = data(&page.page().unwrap());
     (page, data)
 }
@@ -52,8 +53,8 @@ fn a_signal_ends_the_explanations_at_the_next_alert() {
         begun += 1;
         signal.store(true, Ordering::Relaxed);
     };
-    let requests = Vec::new();
-    let reports = reports(&told, &alerts, &evidence, &[], requests, &signal, goes_on);
+    let (no, requests) = (ByThread::new(&[]), Vec::new());
+    let reports = reports(&told, &alerts, &evidence, &no, requests, &signal, goes_on);
     let error = reports.err().map(|error| error.to_string());
     assert_eq!((error.as_deref(), begun), (Some("interrupted"), 1));
 }

@@ -304,10 +304,27 @@ fn call(range: (u64, u64)) -> Alert {
 /// The sentence about an alert, and the whole text with its lines joined. `beside`: see [`Why::new`].
 fn explained(events: &[Event<'_>], alert: &Alert, beside: &[Alert]) -> (String, String) {
     let (told, evidence) = (told(events), Evidence::default());
-    let why = Why::new(&told, alert, &evidence, beside);
+    let beside = ByThread::new(beside);
+    let why = Why::new(&told, alert, &evidence, beside.during(alert));
     let text = lt_common::out::whole(|| why.text());
     let words: Vec<&str> = text.split_whitespace().collect();
     (why.verdict(), words.join(" "))
+}
+
+#[test]
+fn of_many_alerts_only_those_of_the_thread_during_the_delay_are_searched() {
+    let other = alert("threshold", (60, 70), "").to_string();
+    let other = Alert::parse(&other.replace("tid=7 ", "tid=8 ")).unwrap();
+    let ranges = [(300, 400), (10, 50), (90, 100), (20, 49), (399, 401)];
+    let own = ranges.map(|range| alert("threshold", range, ""));
+    let all: Vec<Alert> = [other].into_iter().chain(own).collect();
+    let all = ByThread::new(&all);
+    let during = |range| {
+        let found = all.during(&call(range)).iter();
+        found.map(|alert| alert.time).collect::<Vec<_>>()
+    };
+    assert_eq!(during((50, 400)), [50, 100, 400]);
+    assert!(during((402, 500)).is_empty());
 }
 
 /// The call has ended when its alert is raised, so only the alert of the sleep in it has a stack.

@@ -434,6 +434,68 @@ fn a_sentence_says_since_when_a_disk_had_been_busy() {
     );
 }
 
+/// Thread 8 has the only tag of the disk whenever 7 needs it, in two calls. Once 8 has ended, its number may belong to
+/// another thread.
+#[test]
+fn a_thread_whose_requests_a_disk_served_is_returned_once_unless_it_has_ended() {
+    use lt_model::Stage::{Allocated, Issued, Queued};
+    let disk = lt_model::Disk(254 << 20);
+    let stage = |time, stage, sector| request(time, stage, disk, sector);
+    let call = |time, name| at(time, 0, What::Call { name });
+    let sleeps = |begin, end, sector| {
+        [
+            switch(begin, 0, 7, S, 0),
+            at(end, 0, What::Timer { function: None }),
+            completed(end, disk, Some((sector, 8))),
+            waking(end, 0, 7),
+            at(end + 1, 0, What::TimerEnd),
+            switch(end + 2, 0, 0, R, 7),
+        ]
+    };
+    let mut events = vec![
+        switch(0, 0, 0, R, 8),
+        stage(1, Queued, 64),
+        stage(2, Allocated, 64),
+        stage(3, Issued, 64),
+        switch(4, 0, 8, S, 7),
+        call(5, b"read"),
+        stage(8, Queued, 256),
+    ];
+    events.extend(sleeps(10, 400, 64));
+    events.extend([
+        stage(403, Allocated, 256),
+        stage(404, Issued, 256),
+        switch(406, 0, 7, R, 8),
+        stage(407, Queued, 128),
+        stage(408, Allocated, 128),
+        stage(409, Issued, 128),
+        switch(410, 0, 8, S, 7),
+        call(411, b"write"),
+        stage(412, Queued, 512),
+    ]);
+    events.extend(sleeps(413, 800, 128));
+    events.extend([
+        stage(803, Allocated, 512),
+        stage(804, Issued, 512),
+        switch(820, 0, 7, S, 0),
+    ]);
+    let served = |events: &[Event<'_>]| {
+        let (told, alert) = (told(events, 0), alert("syscall", 5, 805, 7));
+        let why = Why::new(&told, &alert, &Evidence::default(), &[]);
+        let verdict = why.verdict();
+        let named = verdict.matches("served 1 request of hog/8");
+        assert_eq!(named.count(), 2, "{verdict}");
+        let threads = why.served_threads().into_iter();
+        threads.map(|thread| thread.tid).collect::<Vec<_>>()
+    };
+    assert_eq!(served(&events), [8]);
+    events.extend([
+        switch(830, 0, 0, R, 8),
+        switch(840, 0, 8, lt_model::SwitchedOut::Dead, 0),
+    ]);
+    assert!(served(&events).is_empty());
+}
+
 /// Thread 7 spins on a priority-inheritance lock that thread 8 holds.
 #[test]
 fn a_sentence_names_the_owner_of_a_lock_for_which_a_thread_spins() {
