@@ -90,7 +90,7 @@ static inline int latency_tracker_work_open(struct latency_tracker_work *work,
 	return error;
 }
 
-/* Writes a mark. In the file of one instance, `word` precedes the cookie. */
+/* Writes a mark to @fd. In the file of one instance, @word precedes the cookie. */
 static inline int
 latency_tracker_work_mark(const struct latency_tracker_work *work, int fd,
 			  const char *word, const void *cookie, size_t len)
@@ -108,8 +108,9 @@ latency_tracker_work_mark(const struct latency_tracker_work *work, int fd,
 }
 
 /*
- * Marks the start. -ENODEV if no instance is enabled; -ENOSPC if an instance has
- * no room for more work.
+ * Marks the start of the work. -ENODEV if no instance with end=work is enabled;
+ * -EINVAL if the cookie is empty or too long; -ENOSPC if an instance has no room
+ * for more work; -EIO if the instance or the module was removed since the open.
  */
 static inline int
 latency_tracker_work_begin(const struct latency_tracker_work *work,
@@ -119,7 +120,10 @@ latency_tracker_work_begin(const struct latency_tracker_work *work,
 					 len);
 }
 
-/* Marks the end; the cookie may be unknown. -ENODEV if no instance is enabled. */
+/*
+ * Marks the work as done; the cookie may be unknown. Fails as
+ * latency_tracker_work_begin() does, but never with -ENOSPC.
+ */
 static inline int
 latency_tracker_work_done(const struct latency_tracker_work *work,
 			  const void *cookie, size_t len)

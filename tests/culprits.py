@@ -300,7 +300,7 @@ def control(line):
         file.write(line + "\n")
 
 
-def pattern(culprit, disk="({name}|disk {number})"):
+def pattern(culprit, disk="(disk {name}|disk {number})"):
     """Returns the expression for a culprit, with this machine's numbers; `disk` is the expression for a disk."""
 
     def known(match):

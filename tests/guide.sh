@@ -62,7 +62,7 @@ from=$(of lock 'path["from"]') to=$(of lock 'path["to"]')
 shown lock-delays latency-tracker analyze delays /tmp/lock/0001/trace --tid "$logger" --from "$from" --to "$to" --top 0
 shown lock-cpu latency-tracker analyze cpu /tmp/lock/0001/trace --from "$from" --to "$to" -n 3
 
-recorded journal 'database/[0-9]+ waited for jbd2/[^,]+, which waited for (slow|disk [0-9:]+)' \
+recorded journal 'database/[0-9]+ waited for jbd2/[^,]+, which waited for disk (slow|[0-9:]+)' \
 	'journal /tmp/data' syscall threshold=60ms comm=database calls=fsync
 from=$(of journal 'path["from"]') to=$(of journal 'path["to"]')
 shown journal-path latency-tracker analyze path /tmp/journal/0001/trace --tid "$(of journal 'path["thread"]["tid"]')" \

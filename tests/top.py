@@ -105,7 +105,10 @@ def sums(top, *words):
     for one in later:
         rate = one["ended"] * 1e9 / one["interval"]
         assert abs(one["rate"] - rate) <= 1e-6 * rate, one
-        assert one["ended"] == 0 or one["p50"] <= one["p99"] <= one["max"], one
+    # The histogram is read before the counters, so it may lack the last operations, and be empty.
+    known = [one for one in later if one["p50"] is not None]
+    assert known, later
+    assert all(one["p50"] <= one["p99"] <= one["max"] for one in known), known
     # An alert may be raised between the reading of the counters and that of the alerts.
     new = sum(one["new_alerts"] for report in reports for one in report["instances"])
     seen = sum(len(report["alerts"]) for report in reports)

@@ -29,7 +29,7 @@ import tempfile
 # The sentences that name no culprit; Documentation/guide/explain.md lists them.
 UNKNOWN = re.compile(
     r"not recorded|slow to leave idle, or a limit|(perhaps|at first because of) cpu\.max|or yielded the rest with sched_yield"
-    r"|; by io\.max of a cgroup, or by the thread that submits the request|raised by several sources|from one of several sources"
+    r"|; io\.max of a cgroup held it back, or another thread had to submit it|raised by several sources|from one of several sources"
     r"|is not in the trace|^No events of|^The trace begins after the alert"
 )
 

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * A program whose stack is known exactly, for tests/vm/ustack.sh. It has no C
- * library, so that all its functions are compiled with the same options, and its
- * first frame has a frame pointer of 0.
+ * A program whose stack is known exactly, for tests/vm/ustack.sh. It is linked
+ * without a C library, so that all its functions are compiled with the same
+ * options, and the chain of frame pointers ends with 0 in the outermost frame.
  *
- * usage: NAME MODE MS    a nanosleep of MS milliseconds in inner(), which
- *                        middle() calls, which outer() calls; MODE is one of
+ * usage: NAME MODE MS    outer() calls middle(), which calls inner(), which calls
+ *                        nanosleep() for MS milliseconds; MODE is one of
  *
- *   read     inner() reads 4 KiB from standard input, past the page cache, instead
- *            (exit status 8 if that fails)
  *   exit     then the program exits
  *   stay     then it waits for a signal, as in all other modes
- *   deep     inner() is called by 41 frames of deep() instead
+ *   deep     41 nested calls of deep() lead to inner() instead
+ *
+ * and, for x86-64 only (for i386 they are as `stay`),
+ *
+ *   read     inner() reads 4 KiB from standard input instead, bypassing the page
+ *            cache (exit status 8 if that fails)
  *   cycle, below, odd, kernel, absent
- *            the call is made with a frame pointer that leads back to its own
- *            frame; is below the stack pointer; is not aligned; is an address of
- *            the kernel; is in a page that was never touched (exit status 9 if
- *            there is no room for the page)
+ *            during nanosleep(), the frame pointer leads to a frame that links to
+ *            itself; is below the stack pointer; is not aligned; is a kernel
+ *            address; is in a page that was never touched (exit status 9 if that
+ *            page cannot be mapped)
  */
 
 #if defined(__x86_64__)

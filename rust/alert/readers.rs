@@ -4,8 +4,8 @@
 //!
 //! A reader sleeps until there is an alert. If that sleep, or the wakeup that ends it, were itself
 //! late, it would raise the next alert, which wakes the reader: an endless loop. So a task that
-//! reads or polls a file of alerts is noted here before it sleeps. A tracker checks this before it
-//! raises an alert, which is rare. Readers are still measured.
+//! reads or polls a file of alerts is noted here before it sleeps. A tracker checks this only when
+//! it is about to raise an alert, which is rare. Readers are still measured.
 //!
 //! The last [`SLOTS`] readers are remembered, each by its ids and its start mark
 //! ([`Owner::start_mark_of`]). A slot is one independent word. Any context.
@@ -21,7 +21,7 @@ use crate::{
 /// Maximum number of remembered readers.
 const SLOTS: usize = 64;
 
-/// The readers of all alerts.
+/// The known readers of alerts.
 static READERS: Readers = Readers::new();
 
 /// A set that drops its oldest entry when it is full.
@@ -68,6 +68,6 @@ pub(crate) fn note_current() {
 /// Whether a task is known to read alerts.
 pub(crate) fn is_known(owner: &Owner) -> bool {
     let task = word(owner);
-    // An interrupt has no owner, and is not a reader.
+    // An operation of an interrupt has no owner.
     task != 0 && READERS.has(task)
 }

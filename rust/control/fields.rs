@@ -20,7 +20,7 @@ pub(crate) const FIELDS: usize = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Field {
-    /// `tid`: the current thread, in the initial namespace.
+    /// `tid`: the id of the current thread, in the initial namespace.
     Tid,
     /// `cpu`: the current CPU.
     Cpu,
@@ -30,7 +30,7 @@ pub(crate) enum Field {
     Argument { nth: u8, width: Width },
 }
 
-/// The number of bits of a register that count.
+/// The low bits of a register that count. Each value is the high half of a field's byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Width {
     All = 1,
@@ -47,7 +47,7 @@ const WIDTHS: [(Width, &str); 4] = [
 ];
 
 impl Width {
-    /// Returns the part of a register that counts.
+    /// Returns the bits of a register that count.
     #[inline(always)]
     pub(crate) fn of(self, register: u64) -> u64 {
         match self {
@@ -60,7 +60,7 @@ impl Width {
 }
 
 impl Field {
-    /// The list that has only the thread.
+    /// The list `tid`.
     pub(crate) const TID: u64 = 1;
 
     fn to_byte(self) -> u8 {
@@ -138,7 +138,7 @@ pub(super) fn parse<'a>(
         return Ok(0);
     }
     const EXPECTED: &str =
-        "expected one or two of arg0 to arg4, tid, cpu, ret, separated by a comma";
+        "expected one or two of arg0 to arg4 (or arg0:32, :16, :8), tid, cpu, ret, comma-separated";
     let (mut list, mut count) = (0, 0);
     for word in text.split(|&byte| byte == b',') {
         let field = Field::parse(word).filter(|_| count < FIELDS);

@@ -13,7 +13,11 @@
 //!
 //! Only the pool and the table make an [`Index`] and write a [`Link`]. So no other code can make
 //! the pool follow a number that names no cell, not even by returning a cell that it does not own,
-//! or by inserting a free cell into the table. Any context, NMI included.
+//! or by inserting a free cell into the table.
+//!
+//! # Contexts
+//!
+//! Any, including NMI.
 
 use super::{CHUNK, CHUNK_BITS, INDEX_MASK};
 use crate::sys::atomic::{Acquire, Atomic, Relaxed};
@@ -72,8 +76,8 @@ impl Index {
         Self((chunk as u32) << CHUNK_BITS)
     }
 
-    /// Returns the index of the cell at an offset in the chunk that starts with this one; it
-    /// exists.
+    /// Returns the index of the cell at an offset in the chunk that starts with this cell. There
+    /// must be a cell at this offset.
     #[inline(always)]
     pub(super) fn with_offset(self, offset: usize) -> Self {
         // INVARIANT: The caller passes the offset of a cell that exists.
@@ -104,7 +108,7 @@ pub(crate) struct Link(Atomic<u64>);
 impl Link {
     /// Creates the link of a new cell.
     pub(crate) fn new() -> Self {
-        // INVARIANT: 0.
+        // INVARIANT: The low bits are 0.
         Self(Atomic::new(0))
     }
 
@@ -128,7 +132,7 @@ impl Link {
         self.0.load(Relaxed)
     }
 
-    /// Links to the former top of the stack (low bits of its head), with this cell at this depth.
+    /// Links the cell to `top`, the low bits of the stack's head, and stores the cell's own depth.
     #[inline(always)]
     pub(super) fn set(&self, depth: u64, top: u64) {
         // INVARIANT: The caller read `top` from the head of a stack. Relaxed: published by the
@@ -136,8 +140,8 @@ impl Link {
         self.0.store(depth << DEPTH_SHIFT | top, Relaxed);
     }
 
-    /// Returns the cell below this one on its stack, as low bits of a head; `None` if this cell is
-    /// in the table.
+    /// Returns the cell below this one on its stack, as the low bits of a head; `None` if this cell
+    /// is in the table.
     #[inline(always)]
     pub(super) fn next(&self) -> Option<u64> {
         // Relaxed: if the cell is taken and its link overwritten meanwhile, the tag has moved and

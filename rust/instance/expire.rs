@@ -5,7 +5,7 @@
 //! ```text
 //!   its worker: expire --> Engine::expire --> details --> raise (raise.rs)
 //!                             |
-//!                             +--> stack_of, before the event is known to have timed out
+//!                             +--> stack_of, before the event is marked as timed out
 //! ```
 //!
 //! # Contexts
@@ -23,12 +23,13 @@ use crate::{
 /// Minimum pause between two searches for timed-out events, in nanoseconds.
 const MIN_PAUSE_NS: u64 = 500_000;
 
-/// Returns the nanoseconds until the next search for timed-out events, after one that began at
-/// `began` and returned `first`, with timeouts of at least `shortest`.
+/// Returns the nanoseconds until the next search for timed-out events. The last one began at
+/// `began` and returned `first`, the time at which the first of the remaining events may time out.
+/// No timeout is less than `shortest` nanoseconds.
 ///
-/// An alert may be late by max(1 ms, timeout / 16). Half of that time is for the pause, the other
-/// half for the timer, the worker and the search. If searches are long, each pause is at least as
-/// long as the search before it, so that they take at most half of a CPU.
+/// An alert may be late by up to max(1 ms, timeout / 16). Half of that time is for the pause, the
+/// other half for the timer, the worker and the search. If searches are long, each pause is at
+/// least as long as the search before it, so that searches take at most half of a CPU.
 pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -> u64 {
     let done = Kernel::now();
     // An event that starts after `began` cannot time out before this.
@@ -46,7 +47,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
     ///
     /// `owner` returns the task that an event belongs to, whose current stack goes into the alert.
     /// An event that `can_time_out` refuses is skipped; `settle` completes the copy of an event
-    /// that is due; an event without `details` is counted but not reported.
+    /// that has timed out; if `details` returns `None`, the event is counted but not reported.
     pub(crate) fn expire(
         &self,
         owner: fn(&[u64; D]) -> Owner,
@@ -65,7 +66,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
     }
 
     /// Reports timed-out events of `engine`, see [`Core::expire`]. If that is a second engine,
-    /// `as_own` converts its due events to events of the first.
+    /// `as_own` converts its timed-out events to events of the first.
     pub(crate) fn expire_in<const L: usize>(
         &self,
         engine: &Engine<L, D, Kernel>,
@@ -111,7 +112,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
 
     /// Returns the current stack of the owner of an event that began at `start`, at most as deep as
     /// the parameter `stack`. Empty if the parameter is 0, if the event has no owner, or if the
-    /// owner is running or is the caller. May sleep.
+    /// owner has ended or is the caller. For an owner that is running, see sys/stack.rs. May sleep.
     pub(crate) fn stack_of(&self, owner: Owner, start: u64) -> Stack {
         let depth = self.depth();
         if depth == 0 || owner.tid == 0 {

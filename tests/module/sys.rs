@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The modules of rust/sys that the engine needs.
+//! The files of rust/sys that the engine and its `Platform` need.
 
 #[path = "../../rust/sys/atomic.rs"]
 pub(crate) mod atomic;

@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts match the answered connections one by one. The kernel traces the functions of each
-# family that accept a connection, send, and close a socket, and the return values of accept(2) and
-# accept4(2). From these events, lt-witness computes how long each connection took to its first
+# The alerts match the answered connections one by one. ftrace records the calls of each family's
+# functions that accept a connection, send, or close a socket, and the return values of accept(2)
+# and accept4(2). From these events, lt-witness computes how long each connection took to its first
 # bytes, which task accepted it on which descriptor and port, and how many bytes were sent. The
-# tracker attaches elsewhere: for sends, to one tracepoint shared by all families; for accepting, to
-# the system call; for closing, to the release of the file.
+# tracker attaches elsewhere: for sends, to one tracepoint shared by all families; for accepts, to
+# the system call; for closes, to the release of the file.
 #
-# Threads and processes serve several clients at once over IPv4, IPv6 and Unix sockets, with six calls that send, and
-# on descriptors that are duplicated, inherited, passed on, and reused by the next connection. Some connections are
-# closed without a byte, and must not be in the alerts.
+# Threads and processes serve several clients at once over IPv4, IPv6 and Unix sockets, by six different system calls,
+# and on descriptors that are duplicated, inherited, passed on, and reused by the next connection. Some connections are
+# closed without a byte, and must raise no alert.
 #
-# First the threshold is 0, so every connection is an alert, and half of the servers take 20 ms. Then these take 200
-# ms and the threshold is 150 ms, which no other connection reaches under emulation, so exactly theirs are alerts. No
-# reader runs meanwhile. The machine's clock counts instructions, so other load on the host does not matter.
+# First the threshold is 0, so every answered connection raises an alert, and about half of the servers take 20 ms. Then
+# these servers take 200 ms, and the threshold is 150 ms. Even under emulation, no other connection takes that long, so
+# exactly the connections of these servers raise alerts. No task reads alerts meanwhile. The machine's clock counts
+# instructions, so other load on the host does not matter.
 #
-# Addresses of sockets are compared as text. Those in ftrace's dynamic events are never hashed, so no address may be
-# hashed.
+# Addresses of sockets are compared as text. ftrace's dynamic events print them unhashed, so the alerts must, too
+# (no_hash_pointers).
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -51,7 +52,7 @@ echo 1 >$TRACE/events/lt/enable
 echo 'id == 43 || id == 288' >$TRACE/events/raw_syscalls/sys_exit/filter
 echo 1 >$TRACE/events/raw_syscalls/sys_exit/enable
 
-# Real-time tasks, so that no other task preempts them between two probes.
+# Real-time tasks, so that no ordinary task preempts them between two probes.
 serve() { chrt -f 10 python3 -W ignore /lt/tests/serve.py "$@"; }
 served() { serve "$@" >/tmp/served; }
 # of KEY: print a count from the servers.
@@ -79,7 +80,8 @@ as_the_alert() {
 serve 1 1
 
 # late THRESHOLD CLIENTS MS WHAT: check that the alerts are exactly the connections that took
-# longer, as many as the servers counted for WHAT, and that every slow connection took at least MS.
+# longer, that their number is what the servers counted as WHAT, and that every slow connection took
+# at least MS.
 late() {
 	both accept "threshold=$1 ring=16384 stack=0" served "$2" "$3"
 	edit /tmp/trace as_the_alert
@@ -96,7 +98,7 @@ late() {
 	control -w
 }
 late 0 3 20 answered
-# There must be more than a hundred slow connections here: with fewer, the comparison allows no exception.
+# There must be at least 100 slow connections here: with fewer, the comparison allows no exception.
 late 150ms 5 200 slow
 sed 's/.* \(family=[a-z0-9]*\) .* \(bytes=.*\)/\1 \2/' /tmp/all | sort | uniq -c
 unload_module

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Reading to and writing from invalid addresses fails with EFAULT, and changes nothing.
+# Reads into and writes from invalid addresses fail with EFAULT, and change nothing.
 # kernels: stock
 # cpus: 2
 # root: full
@@ -14,7 +14,7 @@ load_module
 null_disk slow 20000000
 control 'one block dev=slow threshold=1ms'
 reads slow 2
-# The second alert of an interval wakes at its end.
+# A second alert in a wakeup_interval wakes readers only when the interval ends.
 woken() { [ $(($(stat one wakes) + $(stat one wakes_suppressed))) -eq "$(stat one alerts)" ]; }
 wait_until 10 woken
 exec python3 - <<'PY'
@@ -22,8 +22,8 @@ import ctypes, errno, os
 
 LT = "/proc/latency_tracker"
 libc = ctypes.CDLL(None, use_errno=True)
-# NULL, an unmapped page, a kernel address, a non-canonical address, and a buffer that ends in an
-# unmapped page.
+# NULL, other addresses in the lowest pages, which are never mapped, two kernel addresses, a
+# non-canonical address, and a buffer that ends in an unmapped page.
 page = libc.mmap
 page.restype = ctypes.c_void_p
 page.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
@@ -41,7 +41,7 @@ def tried(name, flags, call):
     for address in BAD:
         ctypes.set_errno(0)
         got = call(fd, ctypes.c_void_p(address), ctypes.c_size_t(100))
-        # If reads may be short, reading up to the hole is allowed instead of an error.
+        # A read may stop at the unmapped page instead of failing, and return the bytes before it.
         assert (got, ctypes.get_errno()) == (-1, errno.EFAULT) or (address == edge and call is libc.read and got == 4), \
             f"{name} {address:#x}: {got}, {os.strerror(ctypes.get_errno())}"
     os.close(fd)

@@ -41,7 +41,7 @@ assert_eq "$(stat stuck pending)" 0 "pending after disabling"
 echo 1 >$LT/stuck/enabled
 wait $second
 wait_until 3 stat_is stuck unmatched -eq 1
-assert_eq "$(stat stuck unmatched)" 1 "the end of what was dropped"
+assert_eq "$(stat stuck unmatched)" 1 "the end of the dropped request"
 assert_eq "$(stat stuck alerts)" 1 "alerts after disabling"
 sums_hold stuck
 

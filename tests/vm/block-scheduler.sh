@@ -20,11 +20,11 @@ echo 16 >/sys/block/queued/queue/nr_requests
 control 'issue block dev=queued threshold=10ms'
 control 'insert block dev=queued threshold=10ms from=insert'
 
-# waits_there N: wait until N requests are in the queue or in the device.
+# waits_there N: wait until N requests are in the queue or at the device.
 waits_there() { wait_until 5 stat_is insert pending -eq "$1"; }
 
-# One request occupies the only tag, and the next one waits for it. Then come A, C, and B, which is
-# between A and C on the disk and merges all three.
+# One request occupies the only tag, and the next one waits for it. Then come A, C and B. B is
+# between A and C on the disk, so that all three become one request.
 follow $LT/insert/alerts /tmp/insert
 follow $LT/issue/alerts /tmp/issue
 writes queued 1 100 &

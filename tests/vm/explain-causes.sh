@@ -61,7 +61,7 @@ case_of tcp 'late tcp' 'victim/\d+ waited for server/\d+, which waited for a tim
 # A connection between two network namespaces, as between containers.
 ! all || case_of veth 'late veth' 'victim/\d+ waited for server/\d+, which waited for a timer' \
 	syscall threshold=300ms comm=victim calls=recvfrom
-disk=slow
+disk="disk slow"
 case_of fsync 'late fsync /dev/slow' "victim/\d+ waited for $disk" syscall threshold=300ms comm=victim calls=fsync
 ! all || case_of fault 'late fault /dev/slow' "victim/\d+ waited for $disk" offcpu threshold=300ms comm=victim
 case_of handler 'late cause handler' "victim/\d+ waited for lt_cause \(interrupt $line\)" offcpu threshold=300ms comm=victim
@@ -106,7 +106,7 @@ case_of mutex two 'sh/\d+ waited for kworker/\S+, which waited for a timer' lock
 # The machine's own disk has an interrupt; the other disks use timers. It is fast, so the reads are
 # large. It may complete part of a read before all of it is requested, so there are several reads.
 large() { dd if=/dev/vda of=/dev/null bs=4M count=16 iflag=direct; }
-! all || case_of device large "dd/\d+ waited for vda" offcpu threshold=0 comm=dd max_alerts=50
+! all || case_of device large "dd/\d+ waited for disk vda" offcpu threshold=0 comm=dd max_alerts=50
 
 # A thread runs the softirqs on PREEMPT_RT, and if there are many. Interrupts and threads may take turns.
 case_of storm 'late storm' \

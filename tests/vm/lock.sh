@@ -61,6 +61,14 @@ grep "reason=late .* kind=$mutex ret=0 stack=\"[^\"]*param_attr_store+" /tmp/ale
 control -l
 rmmod lt_works
 
+# states PID: print the state of each thread of a process, and how often it was switched out.
+states() { grep -h '^State:\|_ctxt_switches:' /proc/"$1"/task/*/status; }
+# asleep PID: whether all threads of a process are asleep at the same time. None of them runs between two looks.
+asleep() {
+	_states=$(states "$1") || return 1
+	! echo "$_states" | grep -q '^State:.[^S]' && [ "$(states "$1")" = "$_states" ]
+}
+
 # Threads write to and read from one pipe, which has one mutex. ftrace shows their waits, except
 # those in interrupts. The threads pause while ftrace and the instance are turned on and off, so
 # that both see the same waits.
@@ -111,12 +119,11 @@ control "all lock enabled=0 threshold=0 pid=${tids%% *} ring=65536 events=16384"
 echo 65536 >$trace/buffer_size_kb
 echo 1 >$trace/events/lock/contention_begin/enable
 echo 1 >$trace/events/lock/contention_end/enable
-# The threads are asleep by now.
-sleep 1
+wait_until 30 asleep "${tids%% *}"
 control 'all lock enabled=1'
 echo go >&5
 read -r _ <&6
-sleep 1
+wait_until 30 asleep "${tids%% *}"
 control 'all lock enabled=0'
 echo 0 >$trace/tracing_on
 echo 0 >$trace/events/lock/enable

@@ -37,9 +37,9 @@ refused_line "x pair begin=tracepoint:none $to" "begin: $missing: \"tracepoint:n
 refused_line "x pair begin=tracepoint:alert $to" "cannot trace latency_tracker's own tracepoints: \"tracepoint:alert\""
 refused_line "x pair begin=function:none $to" 'no such function: "function:none"'
 refused_line "x pair $from end=return:$ASSEMBLY" "this function cannot be traced: \"return:$ASSEMBLY\""
-refused_line "x pair $from $to begin_key=arg5" 'expected one or two of arg0 to arg4, tid, cpu, ret, separated by a comma: "arg5"'
-refused_line "x pair $from $to begin_key=arg0,arg1,tid" 'separated by a comma: "arg0,arg1,tid"'
-refused_line "x pair $from $to begin_key=same" 'separated by a comma: "same"'
+refused_line "x pair $from $to begin_key=arg5" 'expected one or two of arg0 to arg4 (or arg0:32, :16, :8), tid, cpu, ret, comma-separated: "arg5"'
+refused_line "x pair $from $to begin_key=arg0,arg1,tid" 'comma-separated: "arg0,arg1,tid"'
+refused_line "x pair $from $to begin_key=same" 'comma-separated: "same"'
 refused_line "x pair $from $to begin_key=arg0,tid end_key=arg0" 'expected as many fields as begin_key has: "end_key"'
 refused_line "x pair $from $to begin_key=ret" 'only a return has ret: "begin_key"'
 refused_line "x pair $from end=return:lt_fn_delay end_key=arg0" 'a return has no arguments, only ret: "end_key"'

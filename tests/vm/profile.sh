@@ -170,6 +170,7 @@ bad "not a profile: expected" draw /tmp/bad.json -o /tmp/bad.svg
 bad "--class nonsense: expected one of s_read" draw /tmp/record.json -o /tmp/bad.svg --class nonsense
 bad "/tmp/none/x" save -o /tmp/none/x
 bad "--minutes 7" save --minutes 7 -o /tmp/bad.json
+bad "--duration 0ns: expected a duration" record io --duration 0 -o /tmp/bad.json
 [ ! -e /tmp/bad.svg ] || fail "a picture of what is bad"
 latency-tracker start other io >/dev/null
 bad "several instances" save -o /tmp/bad.json

@@ -27,6 +27,8 @@
 . /lt/tests/sched.sh
 . /lt/tests/recorders.sh
 
+need /usr/bin/unshare
+
 # The script's help, and an option that it does not have.
 lttng-snapshot --help | grep '^usage: lttng-snapshot' || fail "lttng-snapshot --help"
 refused "an unknown option" lttng-snapshot --nosuch
@@ -37,8 +39,13 @@ null_disk slow 200000000
 mkdir -m 700 /tmp/captures /tmp/captures/0000
 echo '{}' >/tmp/captures/0000/alert.json
 touch -d "@$(($(date +%s) - 172800))" /tmp/captures/0000
+# In the first hour after boot, no capture is removed by its date: for this recorder, that hour is over.
+# shellcheck disable=SC2034 # for start
+RECORDER="/usr/bin/unshare --time --boottime 7200"
 start slow --keep-for 1d -o /tmp/captures slow block threshold=50ms dev=slow
 recorder=$!
+# shellcheck disable=SC2034 # for start
+RECORDER=
 assert_eq "$(wc -l <$LT/control)" 1 "instances while recording"
 for sector in 8 16; do
 	reads slow 1 $sector
@@ -222,7 +229,9 @@ start small --no-explain --keep 1 --trace-format ctf-1.8 -o $captures shared
 recorder=$!
 reads slow 1 0
 in_a_while grep 'without a trace 1 ' /tmp/small.log
-grep 'full (mounted on /tmp/small) has .* free of 20 KiB' /tmp/small.log || fail "the disk is not named"
+# Not the note before the start, that there is no room for the estimate.
+sed '1,/^armed/d' /tmp/small.log >/tmp/after
+grep 'full (mounted on /tmp/small) has .* free of 20 KiB' /tmp/after || fail "the disk is not named"
 assert_eq "$(seqs $captures/0002/alert.json)" "$seq" "the alert on a full disk"
 latency-tracker captures -o $captures | grep -E '^ *0002 .*no trace$' || fail "it has a trace"
 

@@ -2,11 +2,11 @@
 # shellcheck shell=sh
 #
 # A basic check on this kernel. Requests of 20 ms raise alerts and time out with a stack, and are
-# counted in the histogram and the sums. Every tracker starts, counts and raises alerts. The file
-# `trackers` names exactly what a tracker does not see on this architecture, and a filter for that is
-# refused. The module is unloaded and loaded again. This test is mainly for kernels of other suites
-# (tests/run-suite), and for the kernel small (tests/host/own-kernel.sh), whose options leave some
-# trackers out.
+# counted in the histogram and the sums. Every tracker except `module`, which is for other modules,
+# starts and counts, and all of these except `io` raise alerts. The file `trackers` names exactly
+# what a tracker does not see on this architecture, and a filter for that is refused. The module is
+# unloaded and loaded again. This test is mainly for kernels of other suites (tests/run-suite), and
+# for the small kernel (tests/host/own-kernel.sh), whose options leave some trackers out.
 # kernels: stock rt
 # cpus: 2
 # icount: 1
@@ -37,13 +37,13 @@ for delay in $(grep ' reason=late ' /tmp/slow | field delay); do
 	[ "$delay" -ge "${ms}000000" ] || fail "a delay of $delay ns on a disk that takes $ms ms"
 	! in_time || [ "$delay" -lt $((5 * ms * 1000000)) ] || fail "a delay of $delay ns on a disk that takes $ms ms"
 done
-assert_eq "$(stat fast started) $(stat fast alerts)" "20 0" "of the fast one: started, alerts"
+assert_eq "$(stat fast started) $(stat fast alerts)" "20 0" "fast: started, alerts"
 control -slow
 control -fast
 
-# lacks TRACKER: what it does not see on this architecture.
+# lacks TRACKER: print what this tracker does not see on this architecture.
 lacks() { sed -n "s/^$1: .*; lacks: //p" $LT/trackers; }
-# A call that was in flight at the start is missed exactly if `trackers` names it.
+# A call that was in flight at the start is missed if, and only if, `trackers` says so.
 sleep 1000 &
 sleeper=$!
 wait_until 30 grep -q '^State:.S' /proc/$sleeper/status
@@ -61,7 +61,8 @@ if [ $wanted = missing ]; then
 fi
 [ "$(uname -m)" != x86_64 ] || refused "something is missing" grep '; lacks: ' $LT/trackers
 
-# One instance of each tracker, all at once. Only the kernel small lacks options that some need.
+# Instances of all trackers except `module`, all at once. Only the small kernel lacks options that
+# some trackers need.
 instances=17
 case $(uname -r) in *-small) instances=13 ;; esac
 # has_all: whether this kernel has what all trackers need.
@@ -92,13 +93,13 @@ done <<-END
 END
 names=$(sed 's/ .*//' $LT/control)
 assert_eq "$(echo $names | wc -w)" $instances "instances"
+# work: give each instance operations to track.
 work() {
-	# this work does not read /proc/latency_tracker: some trackers ignore such reads
 	insmod /lt/lt_irqs.ko times=2
 	rmmod lt_irqs
 	reads fast 20
 	! has_all || echo delay 3 1 >/proc/lt_functions
-	# A lock serializes writers to parameters of a module.
+	# Writes to a module's parameters are serialized, so the second writer waits for a lock.
 	for _ in 1 2; do echo slow >/sys/module/lt_works/parameters/run & done
 	wait $!
 	echo 1 >/proc/sys/vm/compact_memory

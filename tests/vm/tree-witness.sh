@@ -10,7 +10,7 @@
 # CPU while the task sleeps, while it runs, and while it is about to do either.
 #
 # The threshold is 0, so every path is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
-# other load on the host does not matter.
+# other load on the host does not matter, except that an interrupt of the real disk may come at any instruction.
 # kernels: stock rt
 # cpus: 2
 # root: full

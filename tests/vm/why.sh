@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 #
 # `latency-tracker why` names the known cause of a delay, for a command, a process, a disk, and a cgroup with a quota:
-# from a trace, and without one from the alert alone. A cgroup that is removed and created again is followed. A process
-# that waits for work is not late. However it ends, even by a signal or with an error, it leaves no instance, session,
-# process, directory or module behind.
+# from a trace, and without one from the alert alone. A late call is shown with its sleeps, even if each of them is shorter
+# than the threshold. A cgroup that is removed and created again is followed. A process that waits for work is not late.
+# However it ends, even by a signal or with an error, it leaves no instance, session, process, directory or module behind.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -47,8 +47,11 @@ why 1 'cannot run /etc/passwd: EACCES' -- /etc/passwd
 why 1 'cannot run /no/such/command' --no-trace -- /no/such/command
 why 1 'no such cgroup of version 2' --cgroup /nosuch
 why 1 'no such cgroup of version 2' --cgroup /../../../tmp
+why 1 '--unit none.service: systemd is not running here; use -p PID or --cgroup PATH instead' --unit none.service
 
 # Without a trace: the fields of the alert.
+# The program is in memory: its execve does not wait for the disk longer than the reader for the sleeper.
+python3 /lt/tests/late.py pipe
 why 2 '(reader|sleeper)/[0-9]+: (read|clock_nanosleep), for [0-9.]+m?s, at [0-9:]{8} ' --no-trace -- python3 /lt/tests/late.py pipe
 grep -q 'the command has ended: exit status 0' /tmp/why.log || fail "no exit status of the command"
 
@@ -64,10 +67,10 @@ why 2 'delay \([^)]*\): (reader/[0-9]+ waited for sleeper/[0-9]+, which|sleeper/
 null_disk slow 200000000
 dd if=/dev/slow of=/dev/null bs=4k count=16000 iflag=direct &
 reader=$!
-why 2 'dd/[0-9]+ waited for slow\.' --over 100ms -o /tmp/kept -p $reader
+why 2 'dd/[0-9]+ waited for disk slow\.' --over 100ms -o /tmp/kept -p $reader
 rm -rf /tmp/kept/0001/trace
 latency-tracker captures -o /tmp/kept
-grep -q 'waited for slow' /tmp/kept/0001/explanation.txt || fail "the explanation is not kept"
+grep -q 'waited for disk slow' /tmp/kept/0001/explanation.txt || fail "the explanation is not kept"
 
 # The disk itself, with a threshold that is learned.
 why 2 'LONGEST LOST WHAT .*requests to a disk.* than [0-9.]+ms .* at the device, ' --disk slow -d 60s
@@ -90,6 +93,28 @@ why 0 'have not ended yet: python3/[0-9]+, offcpu, for at least [^:]*: began bef
 	--no-trace -p $idle --over 200ms -d 2s
 kill -KILL $idle
 wait $idle || :
+
+# A call that consists of sleeps which are all shorter than the threshold: their stacks are shown.
+ip link set lo up
+python3 -c '
+import socket, threading, time
+listener = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(listener.getsockname())
+server, _ = listener.accept()
+def serve():
+    while True:
+        time.sleep(0.06)
+        server.send(b"x")
+threading.Thread(target=serve, daemon=True).start()
+while True:
+    client.recv(5, socket.MSG_WAITALL)
+' &
+client=$!
+wait_until 60 grep -q sk_wait_data "/proc/$client/stack"
+why 2 'during this time: python3/[0-9]+: off the CPU in state S, for [0-9.]+ms .*waits in: .*sk_wait_data' \
+	--no-trace --over 200ms -p $client
+kill $client
+wait $client || :
 
 # A quota of its cgroup.
 if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
@@ -138,7 +163,7 @@ run=$!
 wait_until 60 pgrep -f '^sleep 1000' -P $run
 kill -KILL $run
 wait $run || :
-assert_eq "$(wc -l <$LT/control)" 4 "instances that a killed run left"
+assert_eq "$(wc -l <$LT/control)" 5 "instances that a killed run left"
 killed=$run
 # A command that a killed run had not started yet never starts, and its process does not stay.
 latency-tracker why -- touch /tmp/started >/tmp/why.log 2>&1 &
@@ -148,7 +173,7 @@ kill -KILL $run
 wait $run || :
 wait_until 10 sh -c "! pgrep -f '^/proc/self/exe __run' >/dev/null"
 removed=$(grep -c "^latency-tracker: removed instance why_${killed}_.*, left by a killed run (process $killed)\$" /tmp/why.log) || :
-assert_eq "$removed" 4 "instances that the next run removed"
+assert_eq "$removed" 5 "instances that the next run removed"
 latency-tracker why --no-trace -p $idle --over 1s -d 1s || fail "after a run that was killed early"
 assert_eq "$(wc -l <$LT/control)" 0 "instances"
 [ ! -e /tmp/started ] || fail "the command was started"

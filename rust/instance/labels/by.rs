@@ -63,8 +63,8 @@ pub(crate) enum By {
 pub(crate) struct Rules {
     /// Whether an event keeps its task.
     pub(crate) has_owner: bool,
-    /// Whether the stack of that task when the operation ends explains the delay. The task must
-    /// then be the current one, or off the CPU.
+    /// Whether the kernel stack of the event's task when the operation ends explains the delay. At
+    /// that moment, the task must be the current one, or off the CPU.
     pub(crate) has_stack: bool,
     /// Fields that an event does not keep, or that are complete only at its end.
     pub(crate) excluded: &'static [&'static str],
@@ -83,7 +83,7 @@ impl Rules {
         wider: None,
     };
 
-    /// As [`Rules::ALL`], and the stack.
+    /// As [`Rules::ALL`], plus the stack.
     pub(crate) const WITH_STACK: Self = Self {
         has_stack: true,
         ..Self::ALL
@@ -220,7 +220,7 @@ fn locate<const K: usize, const D: usize>(
     None
 }
 
-/// Whether a source has the values that `value` returns, for random events.
+/// Whether, for random events, a source yields the labels that `value` returns.
 fn agrees<const K: usize, const D: usize>(
     source: Source,
     value: &impl Fn(&[u64; K], &[u64; D]) -> [u64; LABEL],
@@ -237,7 +237,8 @@ fn agrees<const K: usize, const D: usize>(
 }
 
 /// Returns the source of the label that value `number` of `by` selects. `fields` and `owner` return
-/// the fields and the owner of an event. `None` if there is no label.
+/// the fields and the owner of an event. Returns `None` for `by=none`, and for a field that is not
+/// simply copied from the event.
 pub(crate) fn source<const K: usize, const D: usize, R: Record>(
     rules: &Rules,
     number: usize,
@@ -281,7 +282,7 @@ pub(crate) fn show<R: Record>(
 ) -> fmt::Result {
     let [first, second, ..] = *label;
     match rules.by(R::FIELDS, number) {
-        // A stack is not in the label, which is its hash.
+        // The label of a stack is a hash; the caller prints the stack itself.
         By::None | By::Stack => Ok(()),
         By::Cpu => f.write_fmt(fmt!(" cpu={first}")),
         By::Comm => f.write_fmt(fmt!(" comm={}", Quoted::words(&[first, second]))),

@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 	if (strcmp(argv[3], "0") && bpf_map__set_max_entries(starts, strtoul(argv[3], NULL, 10)))
 		errx(1, "no map of %s entries", argv[3]);
 	if (bpf_object__load(object))
-		err(1, "the kernel does not take the programs");
+		err(1, "cannot load the programs");
 
 	length = snprintf(params, sizeof(params), "bpf_start=%d bpf_end=%d bpf_empty=%d",
 			  program_fd(object, "start"), program_fd(object, "end"),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * bench-sched: attaches the programs of sched.bpf.c or chain.bpf.c, and prints `ready`.
- * At the end of its input it prints their counts and losses. The programs of
- * chain.bpf.c get the ids of the threads that run softirqs.
+ * At the end of its input, it prints the numbers of delays that they measured and lost.
+ * The programs of chain.bpf.c get the ids of the threads that run softirqs.
  *
  * usage: bench-sched PROGRAMS.BPF.O
  */
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Threads that run softirqs on a CPU, and the size of struct thread: as in chain.bpf.c. */
+/* Number of threads that run softirqs on a CPU, and size of struct thread, as in chain.bpf.c. */
 #define THREADS 2
 #define THREAD 24
 
@@ -35,14 +35,14 @@ static __u64 sum_of(struct bpf_object *object, const char *name)
 	return sum;
 }
 
-/* Returns where the id of a thread is in the value of a CPU. */
-static __u32 *place_of(char *values, size_t size, int cpu, int thread)
+/* Returns the address of a thread's id in a CPU's value of the map. */
+static __u32 *id_of(char *values, size_t size, int cpu, int thread)
 {
 	return (__u32 *)(values + cpu * size + thread * THREAD);
 }
 
-/* Stores the id of a thread, if it runs softirqs. */
-static void tell(char *values, size_t size, const char *name, int tid)
+/* Stores the id of a thread if, by its name, it runs softirqs. */
+static void store(char *values, size_t size, const char *name, int tid)
 {
 	static const char *const format[THREADS] = { "ksoftirqd/%d", "ktimers/%d" };
 	int cpu;
@@ -50,11 +50,11 @@ static void tell(char *values, size_t size, const char *name, int tid)
 	for (int at = 0; at < THREADS; at++)
 		if (sscanf(name, format[at], &cpu) == 1 && cpu >= 0 &&
 		    cpu < libbpf_num_possible_cpus())
-			*place_of(values, size, cpu, at) = tid;
+			*id_of(values, size, cpu, at) = tid;
 }
 
 /* Passes the ids of the threads that run softirqs to programs that need them. */
-static void tell_threads(struct bpf_object *object)
+static void pass_threads(struct bpf_object *object)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(object, "cpus");
 	int cpus = libbpf_num_possible_cpus();
@@ -68,21 +68,21 @@ static void tell_threads(struct bpf_object *object)
 	size = (bpf_map__value_size(map) + 7) & ~7u;
 	values = calloc(cpus > 0 ? cpus : 1, size);
 	if (cpus < 1 || !values || glob("/proc/[0-9]*/comm", 0, NULL, &found))
-		errx(1, "the threads of softirqs are not found");
+		errx(1, "cannot find the threads that run softirqs");
 	/* Marks all threads as missing: stock kernels have no ktimers. */
 	for (int cpu = 0; cpu < cpus; cpu++)
 		for (int at = 0; at < THREADS; at++)
-			*place_of(values, size, cpu, at) = ~0u;
+			*id_of(values, size, cpu, at) = ~0u;
 	for (size_t at = 0; at < found.gl_pathc; at++) {
 		FILE *file = fopen(found.gl_pathv[at], "r");
 
 		if (file && fgets(name, sizeof(name), file))
-			tell(values, size, name, atoi(found.gl_pathv[at] + strlen("/proc/")));
+			store(values, size, name, atoi(found.gl_pathv[at] + strlen("/proc/")));
 		if (file)
 			fclose(file);
 	}
 	if (bpf_map_update_elem(bpf_map__fd(map), &key, values, 0))
-		err(1, "the threads of softirqs");
+		err(1, "cannot store the threads that run softirqs");
 	globfree(&found);
 	free(values);
 }
@@ -99,11 +99,11 @@ int main(int argc, char **argv)
 	if (!object)
 		err(1, "%s", argv[1]);
 	if (bpf_object__load(object))
-		err(1, "the kernel does not take the programs");
-	tell_threads(object);
+		err(1, "cannot load the programs");
+	pass_threads(object);
 	bpf_object__for_each_program(program, object) {
 		if (!bpf_program__attach(program))
-			err(1, "%s cannot be attached", bpf_program__name(program));
+			err(1, "cannot attach %s", bpf_program__name(program));
 	}
 	printf("ready\n");
 	fflush(stdout);

@@ -10,29 +10,29 @@
 use crate::sys;
 use kernel::prelude::*;
 
-/// Measures operations, with the same number of calls of each.
+/// Measures operations, each by the same number of calls.
 pub(crate) struct Meter {
     calls: u64,
 }
 
 impl Meter {
-    /// Creates a meter that makes `calls` calls of each operation.
+    /// Creates a meter that measures `calls` calls of each operation.
     pub(crate) fn new(calls: u64) -> Self {
         Self { calls }
     }
 
-    /// How often each operation is called.
+    /// Returns the number of measured calls of each operation. [`Meter::row`] makes twice as many.
     pub(crate) fn calls(&self) -> u64 {
         self.calls
     }
 
     /// Runs `operation` in a loop with interrupts off, and reports the total cost, loop included.
     ///
-    /// The argument of `operation` counts from 0. The first `calls` calls are not reported, so that
-    /// one-time work (first use of a patched branch, of a page) is over.
+    /// The argument of `operation` counts from 0. The first half of the calls is not reported,
+    /// since it includes one-time work, such as the first access to a page.
     #[inline(always)]
     pub(crate) fn row(&self, name: &str, live: u64, mut operation: impl FnMut(u64)) {
-        // One loop for both: if called in two places, the operation would not be inlined.
+        // One loop for both rounds: if called in two places, the operation would not be inlined.
         let mut total = 0;
         for round in 0..2 {
             let first = self.calls.wrapping_mul(round);
@@ -45,7 +45,7 @@ impl Meter {
         self.report(name, live, total, self.calls);
     }
 
-    /// Reports `total` for `calls` calls, with `live` events.
+    /// Prints the total cost of `calls` calls, made with `live` events live.
     pub(crate) fn report(&self, name: &str, live: u64, total: u64, calls: u64) {
         pr_info!("result {name} {live} {total} {calls}\n");
     }
@@ -68,7 +68,7 @@ pub(crate) fn now() -> u64 {
     }
 }
 
-/// Returns the cost of `work` with interrupts off.
+/// Returns the cost of `work`, run with interrupts off, in steps of the counter.
 #[inline(always)]
 pub(crate) fn ticks(work: impl FnOnce()) -> u64 {
     let flags = sys::irq_save();

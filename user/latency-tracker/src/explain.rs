@@ -34,9 +34,11 @@ use lt_proc::evidence::Evidence;
 use lt_proc::{Alert, StreamLine};
 use serde::{Deserialize, Serialize};
 
+use self::proofs::ByThread;
 use self::why::Why;
 use crate::analyze::interrupted;
 use crate::analyze::lanes::{bars_in_picture, bars_of_each};
+use crate::analyze::show::Thread;
 use crate::carried::{self, Carried};
 use crate::trace::{self, Beside, Keep, Told};
 
@@ -60,6 +62,9 @@ struct Report<'a> {
     /// See [`Explained::is_cut`].
     #[serde(skip)]
     is_cut: bool,
+    /// See [`Explained::served`].
+    #[serde(skip)]
+    served: Vec<Thread>,
 }
 
 /// The explanation of an alert.
@@ -67,12 +72,18 @@ pub(crate) struct Explained {
     pub(crate) text: String,
     /// Whether the trace starts too late to show the largest part of the delay; false for a request.
     pub(crate) is_cut: bool,
+    /// The threads that the text names because a disk served their requests while the late thread waited, without those
+    /// that have ended in the trace.
+    pub(crate) served: Vec<Thread>,
 }
 
 /// The fields of `alert.json` that are needed here.
 #[derive(Deserialize)]
 struct Capture {
     alerts: Vec<Alert>,
+    /// Sleeps that are not late themselves, but have stacks.
+    #[serde(default)]
+    sleeps: Vec<Alert>,
     /// Alerts that were overwritten before they were read.
     #[serde(default)]
     lost: u64,
@@ -82,21 +93,32 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     let files = [&args.perfetto, &args.html, &args.svg];
     out::file::check(files.into_iter().flatten())?;
     // Before signals are caught: a signal must end the process while it waits for alerts from a terminal or a pipe.
-    let (trace, alerts, carried) = what(args)?;
+    let asked = what(args)?;
+    let (trace, alerts) = (&asked.trace, &asked.alerts[..asked.chosen]);
+    let beside = ByThread::new(&asked.alerts);
     let interrupted = interrupted()?;
-    let evidence = proofs::read(&args.capture)?.or(carried).unwrap_or_default();
+    let evidence = proofs::read(&args.capture)?.or(asked.evidence);
+    let evidence = evidence.unwrap_or_default();
     let drawn = match (&args.perfetto, args.html.as_ref().or(args.svg.as_ref())) {
         (Some(_), _) => Threads::Needed,
         (None, Some(_)) => Threads::Drawn,
         (None, None) => Threads::Explained,
     };
     let goes_on = &mut || ();
-    let (told, requests) = read(&trace, &alerts, &evidence, &interrupted, drawn, goes_on)?;
-    let reports = reports(&told, &alerts, &evidence, requests, &interrupted, goes_on)?;
+    let (told, requests) = read(trace, alerts, &evidence, &interrupted, drawn, goes_on)?;
+    let reports = reports(
+        &told,
+        alerts,
+        &evidence,
+        &beside,
+        requests,
+        &interrupted,
+        goes_on,
+    )?;
     if let Some(file) = &args.perfetto {
-        draw::draw(&told, &evidence, &reports, file, &interrupted)?;
+        draw::draw(&told, &evidence, &beside, &reports, file, &interrupted)?;
     }
-    let page = |bars| page::page(&told, &evidence, &reports, bars, &interrupted);
+    let page = |bars| page::page(&told, &evidence, &beside, &reports, bars, &interrupted);
     if let Some(file) = &args.html {
         page(bars_of_each)?.write(file)?;
     }
@@ -140,9 +162,19 @@ pub(crate) fn owner(alert: &Alert) -> String {
     }
 }
 
-/// Returns the trace, the alerts to explain, and the evidence in the trace. The alerts come from a file, a capture or
-/// the trace.
-fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
+/// What `explain` reads besides the trace's events.
+struct Asked {
+    trace: PathBuf,
+    /// All alerts of a file, a capture or the trace; first those to explain, last those that are only evidence.
+    alerts: Vec<Alert>,
+    /// Number of alerts to explain.
+    chosen: usize,
+    /// The evidence in the trace.
+    evidence: Option<Evidence>,
+}
+
+/// Finds the trace, the alerts to explain, and the evidence in the trace.
+fn what(args: &ExplainArgs) -> Result<Asked> {
     let inside = args.capture.join("trace");
     let trace = match inside.is_dir() {
         true => inside,
@@ -152,6 +184,7 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
     let about = || file.display().to_string();
     // A signal still ends the process.
     let never = AtomicBool::new(false);
+    let mut sleeps = Vec::new();
     let (alerts, evidence) = match &args.alerts {
         Some(file) => {
             let alerts = lines(file)?;
@@ -161,7 +194,11 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
             };
             (alerts, carried.evidence)
         }
-        None if file.try_exists().with_context(about)? => (saved(&args.capture)?.0, None),
+        None if file.try_exists().with_context(about)? => {
+            let capture = capture(&args.capture)?;
+            sleeps = capture.sleeps;
+            (capture.alerts, None)
+        }
         None => {
             // An unreadable directory is reported first.
             fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
@@ -169,28 +206,44 @@ fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>, Option<Evidence>)> {
             if carried.alerts.is_empty() {
                 let interrupted = interrupted()?;
                 let alerts = found::alerts(&trace, &args.seq, &interrupted)?;
-                return Ok((trace, alerts, None));
+                return Ok(Asked {
+                    trace,
+                    chosen: alerts.len(),
+                    alerts,
+                    evidence: None,
+                });
             }
             (carried.alerts, carried.evidence)
         }
     };
-    let chosen: Vec<Alert> = alerts
-        .into_iter()
-        .filter(|alert| args.seq.is_empty() || args.seq.contains(&alert.seq))
-        .collect();
-    if chosen.is_empty() {
+    let is_chosen = |alert: &Alert| args.seq.is_empty() || args.seq.contains(&alert.seq);
+    let (mut alerts, others): (Vec<_>, Vec<_>) = alerts.into_iter().partition(is_chosen);
+    let chosen = alerts.len();
+    if chosen == 0 {
         bail!("there is no such alert");
     }
-    Ok((trace, chosen, evidence))
+    alerts.extend(others);
+    alerts.extend(sleeps);
+    Ok(Asked {
+        trace,
+        alerts,
+        chosen,
+        evidence,
+    })
 }
 
 /// The alerts of a capture, and the number of lost alerts.
-pub(crate) fn saved(capture: &Path) -> Result<(Vec<Alert>, u64)> {
-    let file = capture.join("alert.json");
+pub(crate) fn saved(directory: &Path) -> Result<(Vec<Alert>, u64)> {
+    let capture = capture(directory)?;
+    Ok((capture.alerts, capture.lost))
+}
+
+/// Reads the `alert.json` of a capture.
+fn capture(directory: &Path) -> Result<Capture> {
+    let file = directory.join("alert.json");
     let about = || file.display().to_string();
     let text = fs::read_to_string(&file).with_context(about)?;
-    let capture: Capture = serde_json::from_str(&text).with_context(about)?;
-    Ok((capture.alerts, capture.lost))
+    serde_json::from_str(&text).with_context(about)
 }
 
 /// All alerts that were recorded with a trace: the alerts of its capture, alerts that a recorder sent along, or events
@@ -254,17 +307,19 @@ pub(crate) fn recorded(file: &Path) -> Result<Vec<StreamLine>> {
 pub(crate) fn explain(
     trace: &Path,
     alerts: &[Alert],
+    beside: &[Alert],
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<String>> {
-    let all = explained(trace, alerts, goes_on)?;
+    let all = explained(trace, alerts, beside, goes_on)?;
     Ok(all.into_iter().map(|one| one.text).collect())
 }
 
-/// Explains each alert. `trace` is a trace, or the directory `trace` of a capture. Calls `goes_on` often while reading,
-/// and before each explanation.
+/// Explains each alert. `trace` is a trace, or the directory `trace` of a capture. The stacks of the alerts in `beside`
+/// may show where a late thread slept. Calls `goes_on` often while reading, and before each explanation.
 pub(crate) fn explained(
     trace: &Path,
     alerts: &[Alert],
+    beside: &[Alert],
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<Explained>> {
     let evidence = proofs::read(trace)?.unwrap_or_default();
@@ -277,10 +332,12 @@ pub(crate) fn explained(
         Threads::Explained,
         goes_on,
     )?;
-    let reports = reports(&told, alerts, &evidence, requests, &never, goes_on)?;
+    let all = ByThread::new(beside);
+    let reports = reports(&told, alerts, &evidence, &all, requests, &never, goes_on)?;
     let explained = reports.into_iter().map(|report| Explained {
         text: report.text,
         is_cut: report.is_cut,
+        served: report.served,
     });
     Ok(explained.collect())
 }
@@ -355,11 +412,12 @@ fn utc(told: &Told, alert: &Alert) -> Option<String> {
     Some(humantime::format_rfc3339_nanos(date).to_string())
 }
 
-/// Explains each alert; fails before the next one if `interrupted`.
+/// Explains each alert, with the stacks of those in `beside`; fails before the next one if `interrupted`.
 fn reports<'a>(
     told: &Told,
     alerts: &'a [Alert],
     evidence: &Evidence,
+    beside: &ByThread<'_>,
     requests: Vec<block::Explanation>,
     interrupted: &AtomicBool,
     goes_on: &mut dyn FnMut(),
@@ -367,7 +425,7 @@ fn reports<'a>(
     let mut requests = requests.into_iter();
     let mut report = |alert: &'a Alert| match block::explains(alert) {
         false => {
-            let why = Why::new(told, alert, evidence);
+            let why = Why::new(told, alert, evidence, beside.during(alert));
             Report {
                 alert,
                 time_utc: utc(told, alert),
@@ -375,6 +433,7 @@ fn reports<'a>(
                 text: why.text(),
                 path: why.json(),
                 is_cut: why.is_cut(),
+                served: why.served_threads(),
             }
         }
         true => {
@@ -386,6 +445,7 @@ fn reports<'a>(
                 text: explained.map(|e| e.to_string()).unwrap_or_default(),
                 path: None,
                 is_cut: false,
+                served: Vec::new(),
             }
         }
     };
@@ -395,4 +455,32 @@ fn reports<'a>(
         Ok(report(alert))
     };
     alerts.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn the_sleeps_of_a_capture_are_evidence_only() {
+        let line = "seq=1 time=90 instance=a tracker=syscall reason=threshold delay=60 threshold=50 cpu=0 pid=7 tid=7 \
+                    comm=\"x\"";
+        let late = Alert::parse(line).unwrap();
+        let sleep = Alert::parse(&line.replace("syscall", "offcpu")).unwrap();
+        let capture = tempfile::tempdir().unwrap();
+        let json = json!({ "alerts": [late], "sleeps": [sleep] });
+        fs::write(capture.path().join("alert.json"), json.to_string()).unwrap();
+        let words = ["lt", "explain", capture.path().to_str().unwrap()];
+        let Command::Explain(args) = Cli::try_parse_from(words).unwrap().command else {
+            panic!("another command");
+        };
+        let asked = what(&args).unwrap();
+        let trackers = asked.alerts.iter().map(|alert| &alert.tracker[..]);
+        assert_eq!(trackers.collect::<Vec<_>>(), ["syscall", "offcpu"]);
+        assert_eq!(asked.chosen, 1);
+    }
 }

@@ -12,6 +12,7 @@
 mod alerts;
 
 use std::fs::{self, File};
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,9 @@ const SHORTEST: Duration = Duration::from_secs(1);
 
 /// Pause after a connection that could not be accepted: for lack of file descriptors, it stays in the queue.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The shortest time between two notes about connections that could not be accepted.
+const QUIET: Duration = Duration::from_secs(60);
 
 /// How long to wait for a collector at the end.
 const PARTING: Duration = Duration::from_secs(2);
@@ -122,9 +126,11 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
         });
     let interval = Duration::from(args.interval);
     let mut due = outbox.is_some().then(Instant::now);
-    let (mut failed, mut refused) = (false, false);
+    let mut failed = false;
+    let mut refused = Refused::new(Instant::now());
     loop {
         service.alive();
+        refused.note(Instant::now());
         if let (Some(outbox), Some(time)) = (&outbox, &mut due) {
             let now = Instant::now();
             if *time <= now {
@@ -137,15 +143,15 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
                 *time = now + interval;
             }
         }
-        match signals.wait(Some(&ready), service.next(due))? {
+        let wake = [due, refused.due()].into_iter().flatten().min();
+        match signals.wait(Some(&ready), service.next(wake))? {
             Wake::Ready => {
-                let served = server.serve(&page);
-                if let (false, Err(error)) = (refused, &served) {
-                    note(&format!("cannot accept a connection: {error}"));
-                }
-                refused = served.is_err();
-                if refused && !signals.sleep(PAUSE)? {
-                    break;
+                if let Err(error) = server.serve(&page) {
+                    refused.add(&error);
+                    refused.note(Instant::now());
+                    if !signals.sleep(PAUSE)? {
+                        break;
+                    }
                 }
             }
             Wake::Timeout => {}
@@ -153,6 +159,9 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
         }
     }
     service.stopping();
+    if let Some(due) = refused.due() {
+        refused.note(due);
+    }
     if let Some(outbox) = outbox {
         let counts = outbox.counts();
         outbox.finish(PARTING);
@@ -170,10 +179,86 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
+/// Connections that could not be accepted. The first one is noted at once, later ones as a sum: see [`QUIET`].
+struct Refused {
+    /// The number since the last note.
+    count: usize,
+    /// The last error.
+    error: String,
+    /// The earliest time for the next note.
+    next: Instant,
+}
+
+impl Refused {
+    fn new(now: Instant) -> Self {
+        Self {
+            count: 0,
+            error: String::new(),
+            next: now,
+        }
+    }
+
+    fn add(&mut self, error: &io::Error) {
+        self.count += 1;
+        self.error = error.to_string();
+    }
+
+    /// When a note is due.
+    fn due(&self) -> Option<Instant> {
+        (self.count > 0).then_some(self.next)
+    }
+
+    /// Prints a note if it is due.
+    fn note(&mut self, now: Instant) {
+        if let Some(text) = self.text(now) {
+            note(&text);
+        }
+    }
+
+    /// The text of the note, if it is due.
+    fn text(&mut self, now: Instant) -> Option<String> {
+        self.due().filter(|due| *due <= now)?;
+        self.next = now + QUIET;
+        let error = &self.error;
+        Some(match std::mem::take(&mut self.count) {
+            1 => format!("cannot accept a connection: {error}"),
+            n => format!("cannot accept a connection: {n} failures since the last note: {error}"),
+        })
+    }
+}
+
 fn resource() -> Resource {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     Resource {
         host: host.trim().to_string(),
         version: env!("CARGO_PKG_VERSION").to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_noted_at_once_and_then_at_most_once_a_minute() {
+        let start = Instant::now();
+        let after = |seconds: u64| start + Duration::from_secs(seconds);
+        let mut refused = Refused::new(start);
+        assert_eq!((refused.due(), refused.text(start)), (None, None));
+        let one = "cannot accept a connection: other error";
+        let error = io::Error::from(io::ErrorKind::Other);
+        refused.add(&error);
+        assert_eq!(refused.text(after(1)).as_deref(), Some(one));
+        assert_eq!(refused.due(), None);
+        for _ in 0..500 {
+            refused.add(&error);
+            assert_eq!(refused.text(after(60)), None);
+        }
+        assert_eq!(refused.due(), Some(after(61)));
+        let sum = "cannot accept a connection: 500 failures since the last note: other error";
+        assert_eq!(refused.text(after(61)).as_deref(), Some(sum));
+        // A failure after a long time without one is noted at once.
+        refused.add(&error);
+        assert_eq!(refused.text(after(200)).as_deref(), Some(one));
     }
 }

@@ -645,6 +645,7 @@ impl Recorder<'_> {
             lost: woken.missed,
             skipped: history.skipped,
             alerts: &woken.alerts,
+            sleeps: &[],
             no_trace: failure,
             sent: None,
             not_sent: None,
@@ -817,7 +818,7 @@ fn explanation(service: &Service, captures: &Captures, partial: &Partial, woken:
     let trace = partial.path.join("trace");
     // Reading a trace takes time, so a new thread does it: new threads run at ordinary priority.
     let explained = std::thread::scope(|scope| {
-        let explain = || explain(&trace, &slowest, &mut service.progress());
+        let explain = || explain(&trace, &slowest, &woken.alerts, &mut service.progress());
         scope.spawn(explain).join()
     });
     let text = match explained {

@@ -26,6 +26,7 @@ use lt_proc::{Alert, UserFrame, UserNames, UserStack};
 
 use self::debug::symbol;
 use self::process::{Found, Mapping};
+pub(crate) use self::process::{since_boot, start_in};
 pub(crate) use self::show::{frame, lines, names};
 
 /// Maximum number of processes whose mappings are remembered. Beyond that, all are forgotten.

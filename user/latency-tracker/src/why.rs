@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   instances that only count -> [a few seconds of usual delays] -> LTTng flight recorder -> threshold -> [command]
-//!   an alert -> the longest of the alerts around it -> snapshot -> explanation
+//!   an alert -> the longest of the alerts around it -> snapshot -> explanation, and a list of the others
 //!   ends: first late operation (if its cause began before the recording, a later one: see `TRIES`), --duration,
 //!         signal, end of the command
 //!   with --worst or a command: a late operation does not end the run; the longest one is explained
@@ -19,7 +19,9 @@
 //! Each resource that is set up is a value whose drop releases it, in reverse order, on every exit path. A killed run
 //! leaves a note for the next run (see [`leftovers`]).
 
+mod also;
 mod args;
+mod running;
 mod target;
 mod watched;
 
@@ -34,13 +36,12 @@ use lt_common::lttng::Buffers;
 use lt_common::lttng::events::default_events;
 use lt_common::out::{self, note};
 use lt_common::wait::{Signals, Wake};
-use lt_common::{Outcome, rt};
+use lt_common::{Outcome, clock, rt};
 use lt_proc::{Alert, Nanos, ProcRoot};
-use nix::time::{ClockId, clock_gettime};
 
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
 use self::target::Target;
-use self::watched::{MOST, Seen, Watched};
+use self::watched::{Delays, MOST, Seen, Watched};
 use crate::explain::{Explained, alone, explained};
 use crate::record::evidence::Collector;
 use crate::record::flight::{Flight, Plan};
@@ -63,6 +64,8 @@ const WATCHED: Duration = Duration::from_secs(60);
 const STUCK: usize = 5;
 /// Maximum number of operations that are explained to find one whose cause lies within the recording.
 const TRIES: usize = 3;
+/// Maximum number of earlier alerts that are kept, because they may be about sleeps within a late system call.
+const RECENT: usize = 1000;
 
 pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
@@ -123,7 +126,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     if signals.last().is_some() {
         return Ok(Outcome::Fine);
     }
-    let began = flight.as_ref().map_or(0, |_| now());
+    let began = flight.as_ref().map_or(0, |_| clock::monotonic());
     let running = match waiting {
         Some(waiting) => Some(waiting.start()?),
         None => {
@@ -148,6 +151,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         missed: 0,
         cut: 0,
         has_noted: false,
+        recent: Vec::new(),
         found: None,
     };
     search.wait(&mut watched, end, running)?;
@@ -182,7 +186,9 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
             if found.alert.start() < began {
                 note("this operation began before the recording, which cannot show its cause");
             }
-            found.show()?;
+            // With --worst, the alerts around the operation were not collected.
+            let lost = (!worst).then_some(missed + suppressed);
+            found.show(lost)?;
             if let (Some(capture), Some(_)) = (&found.capture, &args.output) {
                 out::line(&format!("saved as {}", capture.display()))?;
             }
@@ -295,13 +301,15 @@ struct Search<'a> {
     cut: usize,
     /// Whether a note has explained why the search continues after a late operation.
     has_noted: bool,
+    /// The last alerts that were read, at most [`RECENT`].
+    recent: Vec<Alert>,
     found: Option<Found>,
 }
 
 /// A late operation.
 struct Found {
     alert: Alert,
-    /// The alerts that were read together with `alert`, itself included.
+    /// The alerts that were read together with `alert`, itself included, and others about times within its delay.
     beside: Vec<Alert>,
     /// The capture; `None` without a trace.
     capture: Option<PathBuf>,
@@ -322,12 +330,13 @@ impl Search<'_> {
         loop {
             watched.follow()?;
             let has_ended = command.as_ref().map_or(Ok(false), Running::has_ended)?;
-            let is_over = end.is_some_and(|end| Instant::now() >= end);
-            if !is_over && !has_ended {
-                self.lower(watched)?;
-            }
+            let now = Instant::now();
+            let is_over = end.is_some_and(|end| now >= end);
+            let is_due = !is_over && !has_ended && self.lowers().is_some_and(|due| now >= due);
+            // Read before the alerts: any of these operations that was late has its alert by then.
+            let delays = is_due.then(|| watched.delays());
             // The alerts of the command's last operations can be read by now.
-            let woken = match has_ended || is_over {
+            let woken = match has_ended || is_over || is_due {
                 true => Wake::Ready,
                 false => {
                     let files = watched.files().chain(command.as_ref().map(Running::file));
@@ -339,6 +348,9 @@ impl Search<'_> {
             if woken == Wake::Ready {
                 let seen = watched.read()?;
                 self.consider(seen, watched)?;
+            }
+            if let Some(delays) = delays {
+                self.lower(now, &delays, watched)?;
             }
             if let Some(command) = command.take_if(|_| has_ended) {
                 note(&format!(
@@ -365,19 +377,22 @@ impl Search<'_> {
         self.threshold.due().filter(|_| self.found.is_none())
     }
 
-    /// Lowers the threshold if nothing has exceeded it for long enough, and says so.
-    fn lower(&mut self, watched: &mut Watched<'_>) -> Result<()> {
-        if self.lowers().is_none() {
+    /// Lowers the threshold if nothing has exceeded it for long enough, and reports this. `delays` are those up to
+    /// `now`. The alerts were read after that.
+    fn lower(
+        &mut self,
+        now: Instant,
+        delays: &[Option<Delays>],
+        watched: &mut Watched<'_>,
+    ) -> Result<()> {
+        if self.found.is_some() {
             return Ok(());
         }
-        let (old, now) = (self.threshold, Instant::now());
-        if self.threshold.lower(now, || watched.longest_since_set()) {
+        let old = self.threshold;
+        let longest = || watched.longest_since_set(delays);
+        if self.threshold.lower(now, longest) {
             let new = self.threshold.over;
-            note(&format!(
-                "nothing took longer than {} for {}: the threshold is now {new}, half of the longest delay",
-                old.over,
-                nanos(now - old.set)
-            ));
+            note(&lowered(old.over, new, now - old.set));
             watched.arm(new, self.worst)?;
         }
         Ok(())
@@ -411,6 +426,13 @@ impl Search<'_> {
         let Some(alert) = longest else {
             return Ok(());
         };
+        // A sleep within a system call ends first, so its alert may have been read earlier.
+        let is_within = |other: &&Alert| alone::is_inside(other, &alert);
+        let mut beside: Vec<Alert> = self.recent.iter().filter(is_within).cloned().collect();
+        self.recent.extend_from_slice(&seen.alerts);
+        let surplus = self.recent.len().saturating_sub(RECENT);
+        self.recent.drain(..surplus);
+        beside.extend(seen.alerts);
         let is_better = |than: (bool, bool, u64)| {
             let found = self.found.as_ref();
             found.is_none_or(|found| found.rank(began) < than)
@@ -418,18 +440,24 @@ impl Search<'_> {
         if !is_better(best(&alert)) {
             return Ok(());
         }
-        let saved = self.save(&alert, &seen.alerts, late);
+        let sleeps = watched.sleeps(&alert, &beside);
+        let sleeps = sleeps.unwrap_or_else(|error| {
+            note(&format!("no stacks of shorter sleeps: {error:#}"));
+            Vec::new()
+        });
+        let saved = self.save(&alert, &beside, &sleeps, late);
         let capture = saved.unwrap_or_else(|error| {
             note(&format!("no trace: {error:#}"));
             None
         });
+        beside.extend(sleeps);
         // The longest operation of the whole run is explained at its end.
         let at_once = capture.as_deref().filter(|_| !self.worst);
         let found = Found {
-            explained: at_once.map(|capture| explanation(capture, &alert)),
-            clock: lt_common::clock::at(alert.time),
+            explained: at_once.map(|capture| explanation(capture, &alert, &beside)),
+            clock: clock::at(alert.time),
             alert,
-            beside: seen.alerts,
+            beside,
             capture,
         };
         self.cut += usize::from(found.is_cut());
@@ -456,12 +484,13 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Makes a capture, as `record` does. Returns `None` without a flight recorder, or if the recording started during
-    /// the delay.
+    /// Makes a capture, as `record` does; `sleeps` are evidence only. Returns `None` without a flight recorder, or if the
+    /// recording started during the delay.
     fn save(
         &mut self,
         alert: &Alert,
         alerts: &[Alert],
+        sleeps: &[Alert],
         late: Option<crate::record::evidence::Seen>,
     ) -> Result<Option<PathBuf>> {
         let (Some(flight), Some(collector), Some(late)) = (&self.flight, &mut self.evidence, late)
@@ -495,6 +524,7 @@ impl Search<'_> {
             lost: self.missed,
             skipped: 0,
             alerts,
+            sleeps,
             no_trace: None,
             sent: None,
             not_sent: None,
@@ -511,18 +541,28 @@ impl Search<'_> {
     }
 }
 
+/// The note about a lower threshold, after nothing has exceeded the old one for this time.
+fn lowered(old: Nanos, new: Nanos, time: Duration) -> String {
+    let what = match new == LEAST {
+        true => "the lowest without --over",
+        false => "half of the longest delay",
+    };
+    let time = nanos(time);
+    format!("nothing took longer than {old} for {time}: the threshold is now {new}, {what}")
+}
+
 /// Ranks an operation by how well it can be explained: whether it began within the recording, whether its cause did,
 /// and then its delay.
 fn rank(alert: &Alert, began: u64, is_cut: bool) -> (bool, bool, u64) {
     (alert.start() >= began, !is_cut, alert.delay)
 }
 
-/// Explains an alert from the trace of its capture.
-fn explanation(capture: &Path, alert: &Alert) -> Result<Explained> {
+/// Explains an alert from the trace of its capture, and from the stacks of the alerts in `beside`.
+fn explanation(capture: &Path, alert: &Alert, beside: &[Alert]) -> Result<Explained> {
     let alerts = std::slice::from_ref(alert);
     // Reading a trace takes time, so a new thread does it: new threads run at ordinary priority.
     let read = std::thread::scope(|scope| {
-        let explain = || explained(&capture.join("trace"), alerts, &mut || ());
+        let explain = || explained(&capture.join("trace"), alerts, beside, &mut || ());
         scope.spawn(explain).join()
     });
     let read = read.map_err(|_| anyhow!("the reader of the trace failed"))??;
@@ -544,18 +584,25 @@ impl Found {
         self.alert.start() >= began && (!self.is_cut() || cut >= TRIES)
     }
 
-    /// Prints the explanation, or the contents of the alert if there is none.
-    fn show(&mut self) -> Result<()> {
+    /// Prints the explanation, or the contents of the alert if there is none. With `lost`, the number of alerts that
+    /// may be missing, also lists the other operations that were late at about that time.
+    fn show(&mut self, lost: Option<u64>) -> Result<()> {
         let explained = match (self.explained.take(), &self.capture) {
-            (None, Some(capture)) => Some(explanation(capture, &self.alert)),
+            (None, Some(capture)) => Some(explanation(capture, &self.alert, &self.beside)),
             (explained, _) => explained,
         };
         let alone = || alone::text_at(&self.alert, &self.beside, &self.clock);
-        let text = match explained {
+        let mut text = match explained {
             None => alone(),
-            Some(Ok(explained)) => explained.text,
+            Some(Ok(explained)) => {
+                explained.text + &running::paragraph(&explained.served, &self.alert)
+            }
             Some(Err(error)) => format!("No explanation: {error:#}\n{}", alone()),
         };
+        let also = lost.map(|lost| also::lines(&self.alert, &self.beside, lost));
+        if let Some(lines @ [_, ..]) = also.as_deref() {
+            text.push_str(&format!("\n{}\n", lines.join("\n")));
+        }
         if let Some(capture) = &self.capture {
             let file = capture.join("explanation.txt");
             // A full disk must not cost the explanation.
@@ -579,7 +626,7 @@ fn nothing(
 ) -> Result<()> {
     let over = threshold.over;
     // Before the output, which takes time.
-    let seen = watched.longest_since_set();
+    let seen = watched.longest_since_set(&watched.delays());
     let (armed, whole) = (threshold.set.elapsed(), started.elapsed());
     out::line(&format!(
         "{}: nothing took longer than {over} in the {} since this threshold was set",
@@ -640,11 +687,6 @@ fn round(time: Nanos) -> Nanos {
     Nanos(time.0 / unit * unit)
 }
 
-/// `CLOCK_MONOTONIC`, ns, as in alerts.
-pub(crate) fn now() -> u64 {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| Duration::from(t).as_nanos() as u64)
-}
-
 /// The directory of captures: one that the user chose, or a temporary one that is removed when dropped.
 enum Place {
     Kept(PathBuf),
@@ -682,6 +724,8 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     /// A late operation, and whether its cause began before the recording, if it was explained.
@@ -697,7 +741,13 @@ mod tests {
             beside: Vec::new(),
             clock: String::new(),
             capture: None,
-            explained: is_cut.map(|is_cut| Ok(Explained { text, is_cut })),
+            explained: is_cut.map(|is_cut| {
+                Ok(Explained {
+                    text,
+                    is_cut,
+                    served: Vec::new(),
+                })
+            }),
         }
     }
 
@@ -753,6 +803,62 @@ mod tests {
         let mut set = Threshold::new(ms(780), None);
         assert!(!set.lower(start + 999 * second, || Some(ms(2))));
         assert_eq!(set.over, ms(780));
+    }
+
+    #[test]
+    fn the_note_about_a_lower_threshold_is_true_of_the_lowest_one() {
+        let note = |new| lowered(Nanos(120_000_000), new, Duration::from_secs(5));
+        let begin = "nothing took longer than 120.0ms for 5.00s: the threshold is now";
+        assert_eq!(
+            note(half(Nanos(50_000_000))),
+            format!("{begin} 25.00ms, half of the longest delay")
+        );
+        assert_eq!(
+            note(half(Nanos(900))),
+            format!("{begin} 1.00ms, the lowest without --over")
+        );
+    }
+
+    /// An operation was late just before the threshold would come down, and its alert was not read yet.
+    #[test]
+    fn the_threshold_stays_once_an_operation_was_late() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| directory.path().join(name);
+        let root = ProcRoot::new(directory.path());
+        let mut alerts = watched::fifo(&file("request/alerts"));
+        for (name, text) in [
+            ("control", ""),
+            ("request/stats", "max 250000000\n"),
+            ("request/histogram", "234881024 251658240 1\n"),
+        ] {
+            std::fs::write(file(name), text).unwrap();
+        }
+        let target = Target::of_disk("sda");
+        let mut watched = Watched::made(&root, &target);
+        let late = found(50, 250_000_000, None).alert;
+        let line = late.to_string().replace("instance=a", "instance=request");
+        writeln!(alerts, "{line}").unwrap();
+        let signals = Signals::catch().unwrap();
+        let captures = Captures::open(&file("captures")).unwrap();
+        let over = Nanos(200_000_000);
+        let mut search = Search {
+            signals: &signals,
+            threshold: Threshold::new(over, Some(Duration::ZERO)),
+            worst: false,
+            began: 0,
+            flight: None,
+            captures: &captures,
+            evidence: None,
+            missed: 0,
+            cut: 0,
+            has_noted: false,
+            recent: Vec::new(),
+            found: None,
+        };
+        search.wait(&mut watched, None, None).unwrap();
+        assert_eq!(search.threshold.over, over);
+        assert_eq!(search.found.unwrap().alert.delay, late.delay);
+        assert_eq!(std::fs::read_to_string(file("control")).unwrap(), "");
     }
 
     #[test]

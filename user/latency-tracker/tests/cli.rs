@@ -14,7 +14,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use program::program;
 
 const STATS: &str = "attempts 12\nstarted 12\nfull 0\nfiltered 0\noff 0\nended 10\npending 2\nreplaced 0\ncleared 0\n\
@@ -912,6 +915,34 @@ fn a_reader_that_leaves_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
     assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_watch_ends_when_its_reader_leaves_although_no_alert_comes() {
+    let tree = Tree::new("reader");
+    let alerts = tree.0.join("slow/alerts");
+    fs::remove_file(&alerts).unwrap();
+    mkfifo(&alerts, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
+    // While a process can write to it, the file does not end.
+    let mut open = fs::OpenOptions::new();
+    let writer = open.read(true).write(true).open(&alerts).unwrap();
+    let begun = Instant::now();
+    let mut child = tree
+        .command(&["watch", "slow", "--new", "-d", "120"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut heading = String::new();
+    reader.read_line(&mut heading).unwrap();
+    assert!(heading.starts_with("INSTANCE "), "{heading}");
+    drop(reader);
+    let output = child.wait_with_output().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(120), "ended by -d");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    assert_eq!(output.status.code(), Some(0));
+    drop(writer);
 }
 
 #[test]

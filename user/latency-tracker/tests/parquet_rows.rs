@@ -439,6 +439,14 @@ fn packets_are_those_of_the_json() {
     let expected = [(Some("copied"), 1), (Some("consumed"), 1), (None, 0)];
     let expected = expected.map(|(end, count)| vec![json!(end), json!(count)]);
     assert_eq!(sorted(found), sorted(expected));
+    // Merged and replaced packets have no thread.
+    let of_thread = dir.written(&["net", "trace", "--tid", "77"]);
+    let receive = &of_thread["tables"][1]["all"];
+    assert_eq!(receive["merges"], 0);
+    assert_eq!(receive["replaced"], 0);
+    let caveat = "MERGES and REPLACED of received packets are 0 with --tid";
+    assert!(of_thread["caveats"].to_string().contains(caveat));
+    assert!(!by_end["caveats"].to_string().contains(caveat));
 }
 
 #[test]

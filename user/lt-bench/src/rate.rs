@@ -54,7 +54,7 @@ pub(super) fn run(args: &RateArgs) -> Result<Outcome> {
     let place = Place::here(&args.cpu)?;
     let cpu = place.cpus.first().context("no CPU")?;
     if place.cpus.iter().count() != 1 {
-        bail!("--cpu {}: the events are made on one CPU", place.cpus);
+        bail!("--cpu {}: events are generated on one CPU", place.cpus);
     }
     common::check_outputs(&args.output)?;
     let machine = Root::new("/");
@@ -72,7 +72,8 @@ pub(super) fn run(args: &RateArgs) -> Result<Outcome> {
         dma_latency: DmaLatency(None),
     };
     let prepare = || Clock::prepare(Source::Auto);
-    let (held, (clock, known)) = Held::take(wish, &place, "the thread that makes events", prepare)?;
+    let (held, (clock, known)) =
+        Held::take(wish, &place, "the thread that generates events", prepare)?;
     lttng::make_run_dir()?;
     // The daemon and its consumer run on the CPUs of this thread.
     let daemon = Daemon::ensure(|_| ())?;

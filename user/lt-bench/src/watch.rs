@@ -245,6 +245,7 @@ impl<'a> Watch<'a> {
             lost: 0,
             skipped: 0,
             alerts: std::slice::from_ref(&alert),
+            sleeps: &[],
             no_trace: None,
             sent: None,
             not_sent: None,

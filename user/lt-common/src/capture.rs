@@ -59,6 +59,10 @@ pub struct Record<'a> {
     pub skipped: usize,
     /// The alerts that the recorder read at this wakeup.
     pub alerts: &'a [Alert],
+    /// Sleeps within the late operation that are not late themselves, and whose alerts have stacks; omitted if there are
+    /// none.
+    #[serde(skip_serializing_if = "<[Alert]>::is_empty")]
+    pub sleeps: &'a [Alert],
     /// Why there is no trace; omitted if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_trace: Option<&'a str>,
@@ -261,7 +265,8 @@ impl Captures {
     /// boot is measured in time since boot: on a machine without a battery-backed clock, the time of day jumps by years
     /// once the network is up. If the modification time of such a capture is wrong, it is corrected, for later boots.
     /// The age of a capture of another boot is known only by its modification time: without `by_date`, such captures
-    /// are kept.
+    /// are kept. If this time is from a clock that was never set, or before the date of the capture itself or of an
+    /// earlier one in their `alert.json`, it is wrong, and the capture ages from now on.
     ///
     /// The caller must hold the lock of [`Captures::alone`].
     pub fn remove_older(&self, age: Duration, by_date: bool) -> Result<Vec<PathBuf>> {
@@ -271,20 +276,27 @@ impl Captures {
     fn remove_older_at(&self, age: Duration, by_date: bool, now: &Taken) -> Result<Vec<PathBuf>> {
         let today = UNIX_EPOCH + Duration::from_secs(now.taken);
         let first = UNIX_EPOCH + FIRST;
+        // The earliest possible date of the captures from here on: their numbers are in the order of time.
+        let mut least = first;
         let mut removed = Vec::new();
         for (number, path) in self.complete()? {
             let meta = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
             let modified = meta.modified()?;
-            // A date in the future, or before any capture, comes from a wrong clock, and gives no age.
+            let saved = taken(&path);
+            let date = saved.as_ref().and_then(|saved| saved.date(now));
+            if let Some(date) = date.filter(|date| *date <= now.taken) {
+                least = least.max(UNIX_EPOCH + Duration::from_secs(date) - CLOCK_WAS_SET);
+            }
+            // A date in the future, or before the earliest possible one, comes from a wrong clock, and gives no age.
             let dated = today.duration_since(modified).ok();
-            let dated = dated.filter(|_| modified >= first);
-            let by_uptime = taken(&path).and_then(|taken| now.since(&taken));
+            let dated = dated.filter(|_| modified >= least);
+            let by_uptime = saved.and_then(|saved| now.since(&saved));
             let right = match by_uptime {
                 Some(old) => dated
                     .is_none_or(|date| date.abs_diff(old) > CLOCK_WAS_SET)
                     .then_some(old),
-                // The clock was never set in that boot. The capture ages from now on.
-                None => (by_date && modified < first && first < today).then_some(Duration::ZERO),
+                // The clock was wrong in that boot. The capture ages from now on.
+                None => (by_date && modified < least && first < today).then_some(Duration::ZERO),
             };
             if let Some(old) = right {
                 File::open(&path)
@@ -311,8 +323,8 @@ impl Captures {
     }
 }
 
-/// A larger difference between two ages means that the clock was set: saving a capture and the drift of a clock account
-/// for less.
+/// A larger difference between two ages or dates means that the clock was set: saving a capture and the drift of a
+/// clock account for less.
 const CLOCK_WAS_SET: Duration = Duration::from_secs(3600);
 
 /// The start of 2020, since 1970: older than any capture. A clock that was never set starts in 1970, 2000 or the like.
@@ -595,8 +607,12 @@ mod tests {
         // The ninth day of a boot. The clock was set meanwhile, so by their dates the captures are too old.
         let today = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         let year_ago = today - 365 * DAY;
+        let old = Taken {
+            taken: 1_800_000_000 - 365 * DAY.as_secs(),
+            ..at("other", 8)
+        };
         for (number, saved, modified) in [
-            (1, at("other", 8), year_ago),
+            (1, old, year_ago),
             (2, at("other", 8), UNIX_EPOCH + DAY),
             (3, at("this", 1), year_ago),
             (4, at("this", 8), year_ago),
@@ -619,6 +635,53 @@ mod tests {
         assert_eq!(remove(true), [path("0001")]);
         // The clock was never set in the boot of this one, so it ages from now on.
         assert_eq!(modified("0002"), today);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_capture_is_not_older_than_what_was_captured_before() {
+        const DAY: u64 = 86_400;
+        const TODAY: u64 = 1_800_000_000;
+        let dir = scratch("order");
+        let captures = Captures::open(&dir.join("captures")).unwrap();
+        let at = |boot: &str, taken| Taken {
+            taken,
+            boot_id: boot.to_string(),
+            boottime: 0,
+        };
+        let time = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+        let (recent, old) = (TODAY - 10 * DAY, TODAY - 2000 * DAY);
+        for (number, taken, modified) in [
+            (1, recent, recent),
+            // The clock was wrong.
+            (2, old, old),
+            // A later clock, which was wrong, has replaced the date.
+            (3, recent, old),
+            // A damaged file.
+            (4, u64::MAX, recent + DAY),
+        ] {
+            let partial = captures.partial().unwrap();
+            let text = serde_json::to_string(&at("other", taken)).unwrap();
+            partial.write("alert.json", &text).unwrap();
+            let opened = File::open(captures.keep(partial, number).unwrap()).unwrap();
+            opened.set_modified(time(modified)).unwrap();
+        }
+        let path = |number: &str| dir.join("captures").join(number);
+        let remove = |today| {
+            let age = Duration::from_secs(5 * DAY);
+            let removed = captures.remove_older_at(age, true, &at("this", today));
+            removed.unwrap()
+        };
+        let modified = |number| fs::metadata(path(number)).unwrap().modified().unwrap();
+        // By this clock, all captures come from the future.
+        assert!(remove(old - DAY).is_empty());
+        assert_eq!(modified("0002"), time(old));
+        assert_eq!(remove(TODAY), [path("0001"), path("0004")]);
+        for number in ["0002", "0003"] {
+            assert_eq!(modified(number), time(TODAY));
+        }
+        let later = TODAY + 6 * DAY;
+        assert_eq!(remove(later), [path("0002"), path("0003")]);
         fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -13,6 +13,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::time::{ClockId, clock_gettime};
 
+/// `CLOCK_MONOTONIC`, ns, as in alerts.
+#[must_use]
+pub fn monotonic() -> u64 {
+    awake().as_nanos() as u64
+}
+
+/// `CLOCK_MONOTONIC`: the time since boot, without suspends.
+fn awake() -> Duration {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
+}
+
 /// `CLOCK_BOOTTIME`: the time since boot, with all suspends.
 pub fn since_boot() -> Duration {
     clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from)
@@ -20,8 +31,7 @@ pub fn since_boot() -> Duration {
 
 /// Total time of suspends since boot.
 pub fn suspended() -> Duration {
-    let awake = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
-    since_boot().saturating_sub(awake)
+    since_boot().saturating_sub(awake())
 }
 
 /// The present time of day, `HH:MM:SS` in UTC.
@@ -33,9 +43,8 @@ pub fn now() -> String {
 /// The time of day of an instant of `CLOCK_MONOTONIC`, ns; `HH:MM:SS` in UTC.
 #[must_use]
 pub fn at(monotonic: u64) -> String {
-    let awake = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
     // A suspend or a step of the clock since then shifts the result; the alert's `time` stays exact.
-    let ago = awake.saturating_sub(Duration::from_nanos(monotonic));
+    let ago = awake().saturating_sub(Duration::from_nanos(monotonic));
     of_day(since_1970().saturating_sub(ago).as_secs())
 }
 
@@ -63,9 +72,7 @@ mod tests {
     #[test]
     fn the_time_of_an_alert_is_that_of_a_day() {
         assert_eq!(of_day(86_400 + 3_723), "01:02:03");
-        let awake = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap();
-        let awake = Duration::from(awake).as_nanos() as u64;
-        let (before, of, after) = (now(), at(awake), now());
+        let (before, of, after) = (now(), at(monotonic()), now());
         assert!(of == before || of == after, "{before} {of} {after}");
     }
 }

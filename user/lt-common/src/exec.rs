@@ -13,27 +13,53 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
+use crate::clock;
+
 /// Number of processes that [`has_run`] remembers.
 const REMEMBERED: usize = 64;
 
-/// The processes of the newest commands.
-static STARTED: Mutex<VecDeque<u32>> = Mutex::new(VecDeque::new());
+/// The process of a command. Times are of `CLOCK_MONOTONIC`, ns.
+#[derive(Debug)]
+struct Started {
+    pid: u32,
+    /// A time just before its start.
+    from: u64,
+    /// A time just after its end. Another process may have its PID from then on. `u64::MAX` while it runs.
+    to: u64,
+}
 
-fn started() -> MutexGuard<'static, VecDeque<u32>> {
+/// The processes of the newest commands.
+static STARTED: Mutex<VecDeque<Started>> = Mutex::new(VecDeque::new());
+
+fn started() -> MutexGuard<'static, VecDeque<Started>> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn remember(pid: u32) {
+/// Remembers a process that was started after `from`.
+fn remember(pid: u32, from: u64) {
     let mut started = started();
     if started.len() >= REMEMBERED {
         started.pop_front();
     }
-    started.push_back(pid);
+    let to = u64::MAX;
+    started.push_back(Started { pid, from, to });
 }
 
-/// Whether process `pid` is, or was, one of the newest commands that an [`Exec`] of this program ran.
-pub fn has_run(pid: u32) -> bool {
-    started().contains(&pid)
+/// Remembers that a process has ended.
+fn has_ended(pid: u32) {
+    let to = clock::monotonic();
+    let mut started = started();
+    let running = started.iter_mut().rfind(|one| one.pid == pid);
+    if let Some(running) = running {
+        running.to = to;
+    }
+}
+
+/// Whether process `pid` was, at a time of `CLOCK_MONOTONIC` in ns, one of the newest commands that an [`Exec`] of this
+/// program ran.
+pub fn has_run(pid: u32, at: u64) -> bool {
+    let is_it = |one: &Started| one.pid == pid && (one.from..=one.to).contains(&at);
+    started().iter().any(is_it)
 }
 
 /// A command that is about to run.
@@ -65,9 +91,12 @@ impl Exec {
     pub fn output(mut self) -> Result<String> {
         let shown = self.shown();
         self.0.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let from = clock::monotonic();
         let child = self.0.spawn().with_context(|| cannot_run(&shown))?;
-        remember(child.id());
+        let pid = child.id();
+        remember(pid, from);
         let output = child.wait_with_output();
+        has_ended(pid);
         let output = output.with_context(|| format!("no output of `{shown}`"))?;
         if !output.status.success() {
             bail!("`{shown}` failed ({}){}", output.status, said(&output));
@@ -167,10 +196,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_known_by_its_process() {
+    fn a_command_is_known_by_its_process_and_its_time() {
+        let before = clock::monotonic();
         let pid = Exec::new("sh", ["-c", "echo $$"]).output().unwrap();
-        assert!(has_run(pid.trim().parse().unwrap()));
-        assert!(!has_run(std::process::id()));
+        let pid: u32 = pid.trim().parse().unwrap();
+        let after = clock::monotonic();
+        let times = |one: &Started| (one.pid == pid).then_some((one.from, one.to));
+        let (from, to) = started().iter().find_map(times).unwrap();
+        assert!(before <= from && from < to && to <= after);
+        // Another process may have had its PID before, or have it now.
+        assert!(has_run(pid, from) && has_run(pid, to));
+        assert!(!has_run(pid, from - 1) && !has_run(pid, to + 1));
+        assert!(!has_run(std::process::id(), to));
+    }
+
+    #[test]
+    fn a_command_that_still_runs_is_known() {
+        // No process has this PID.
+        let pid = u32::MAX;
+        remember(pid, 10);
+        assert!(!has_run(pid, 9) && has_run(pid, clock::monotonic()));
     }
 
     #[test]

@@ -15,8 +15,7 @@ use lt_proc::{
 
 use crate::exec::Exec;
 use crate::kmsg::Kmsg;
-use crate::module;
-use crate::out;
+use crate::{clock, module, out};
 
 pub use self::loaded::Loaded;
 
@@ -113,6 +112,43 @@ fn show(tracker: &str) -> String {
     format!("`latency-tracker list --trackers {tracker}` shows what is possible")
 }
 
+/// Start of the names of instances that [`try_out`] creates; the PID of the process follows.
+const TRIED: &str = "_try_";
+
+/// Minimum age of an instance that [`remove_tried`] removes, ns. In another PID namespace, a process that still uses it
+/// may have its PID.
+const TRIAL: u64 = 10_000_000_000;
+
+/// Removes and reports instances that killed runs of [`try_out`] have left.
+pub fn remove_tried(root: &ProcRoot) {
+    // A caller that needs the instances reports why they cannot be read.
+    for instance in root.instances().unwrap_or_default() {
+        let name = &instance.name;
+        let pid = name.strip_prefix(TRIED);
+        let pid = pid.and_then(|pid| pid.parse::<u32>().ok());
+        let Some(pid) = pid.filter(|pid| is_left(root, &instance, *pid)) else {
+            continue;
+        };
+        let what = format!("instance {name}, left by a killed run (process {pid})");
+        out::note(&match remove(root, name) {
+            Ok(()) => format!("removed {what}"),
+            Err(error) => format!("cannot remove {what}: {error:#}"),
+        });
+    }
+}
+
+/// Whether process `pid` has left an instance that it tried out. This process has none between two calls of [`try_out`].
+fn is_left(root: &ProcRoot, instance: &Instance, pid: u32) -> bool {
+    let is_another = pid != std::process::id();
+    let lives = is_another && Path::new("/proc").join(pid.to_string()).exists();
+    let enabled = instance.params.text("enabled");
+    let read = root.of_one(&instance.name, || root.instance(&instance.name));
+    let created = read.ok().and_then(|(created, _)| created);
+    !lives
+        && enabled.is_some_and(|enabled| enabled == "0")
+        && created.is_some_and(|created| clock::monotonic() > created.saturating_add(TRIAL))
+}
+
 /// Has the kernel check a line: creates a disabled instance with another name from it, removes that instance at once,
 /// and returns its parameters.
 pub fn try_out(
@@ -121,7 +157,8 @@ pub fn try_out(
     settings: &[Setting],
     say: &dyn Fn(&str),
 ) -> Result<Instance> {
-    let name = format!("_try_{}", std::process::id());
+    remove_tried(root);
+    let name = format!("{TRIED}{}", std::process::id());
     let mut settings: Vec<Setting> = settings.to_vec();
     settings.retain(|s| s.key != "enabled" || !matches!(s.value.as_str(), "0" | "1"));
     settings.push(Setting {
@@ -296,6 +333,31 @@ mod tests {
         assert_eq!(format!("{:#}", error(busy, &[why])), why);
         assert!(error(busy, &[]).is::<ProcError>());
         assert!(error(io::ErrorKind::NotFound, &["no such instance"]).is::<ProcError>());
+    }
+
+    #[test]
+    fn an_instance_that_a_killed_run_has_tried_out_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| directory.path().join(name);
+        let root = ProcRoot::new(directory.path());
+        let is_removed = |name: &str, enabled: u8, created: u64| {
+            std::fs::create_dir_all(file(name)).unwrap();
+            let control = format!("{name} block enabled={enabled}\n");
+            std::fs::write(file("control"), control).unwrap();
+            std::fs::write(file(name).join("created"), created.to_string()).unwrap();
+            remove_tried(&root);
+            let control = std::fs::read_to_string(file("control")).unwrap();
+            control.starts_with(&format!("-{name}\n"))
+        };
+        // No process has this large number.
+        let left = "_try_4294967295";
+        assert!(is_removed(left, 0, 5));
+        assert!(!is_removed(left, 1, 5));
+        assert!(!is_removed(left, 0, clock::monotonic()));
+        // The process of the first one runs. The others are instances of users.
+        for other in ["_try_1", "_try_mine", "try_4294967295"] {
+            assert!(!is_removed(other, 0, 5), "{other}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub mod recording;
 pub use access::{make_run_dir, run_dir};
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -28,7 +28,7 @@ use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-use crate::exec::{Exec, cannot_run};
+use crate::exec::{Exec, cannot_run, exists};
 use crate::out::{self, note};
 use crate::user::is_root;
 
@@ -368,7 +368,8 @@ fn flatten(directory: &Path) -> Result<()> {
 /// The session daemon, if it was started here; stopped when dropped.
 ///
 /// Runs as our child, not with `--daemonize`, which forks: if the parent is killed before its child is ready, the child
-/// is left running, and no process knows its ID.
+/// is left running, and no process knows its ID. The daemon starts only once its ID has been noted, see
+/// [`Daemon::revive`].
 #[derive(Debug)]
 pub struct Daemon {
     child: Option<Child>,
@@ -382,8 +383,8 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Starts a daemon if none runs, and passes its process ID to `starts` at once, before it is ready. Only root can:
-    /// for other users, checks that they may use root's daemon.
+    /// Starts a daemon if none runs, and passes its process ID to `starts` before that. Only root can: for other users,
+    /// checks that they may use root's daemon.
     pub fn revive(&mut self, starts: impl FnOnce(i32)) -> Result<()> {
         if let Some(mut child) = self.child.take() {
             if child.try_wait()?.is_none() {
@@ -453,8 +454,22 @@ fn stop_handed_over() {
     }
 }
 
-/// Starts `program` in its own process group, passes its process ID to `starts`, and waits until `ready`; `None` if
-/// another daemon started first. On failure, kills the whole group.
+/// Creates a process in its own process group, which becomes `program` once it has read a line from its standard input.
+/// If this process is killed before it has written one, the new process ends.
+fn spawn_waiting(program: &str, errors: File) -> Result<Child> {
+    if !exists(program) {
+        bail!(cannot_run(program));
+    }
+    let mut command = Command::new("sh");
+    command.args(["-c", "read -r _ && exec \"$0\" </dev/null", program]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    // Do not keep the file system of the current directory busy.
+    command.stderr(errors).process_group(0).current_dir("/");
+    command.spawn().with_context(|| cannot_run("sh"))
+}
+
+/// Passes the process ID of `program`, which has its own process group, to `starts`, starts the program, and waits
+/// until `ready`; `None` if another daemon started first. On failure, kills the whole group.
 fn start_daemon(
     program: &str,
     starts: impl FnOnce(i32),
@@ -462,12 +477,12 @@ fn start_daemon(
 ) -> Result<Option<Child>> {
     let said = tempfile_for_errors()?;
     let errors = said.try_clone().context("cannot copy a file")?;
-    let mut command = Command::new(program);
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    // Do not keep the file system of the current directory busy.
-    command.stderr(errors).process_group(0).current_dir("/");
-    let mut child = command.spawn().with_context(|| cannot_run(program))?;
+    let mut child = spawn_waiting(program, errors)?;
     starts(pid_of(&child));
+    if let Some(mut input) = child.stdin.take() {
+        // If this fails, the process has ended.
+        let _ = input.write_all(b"\n");
+    }
     let end = Instant::now() + DAEMON;
     loop {
         let ended = child.try_wait()?;
@@ -602,6 +617,30 @@ mod tests {
         let mut child = child.unwrap();
         kill_all(&child);
         assert!(!child.wait().unwrap().success());
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_daemon_does_not_start_if_its_run_is_killed_before_noting_it() {
+        let dir = std::env::temp_dir().join(format!("lt-noted-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let (started, script) = (dir.join("started"), dir.join("daemon"));
+        program(&script, &format!("#!/bin/sh\n: >{}\n", started.display()));
+        let script = script.to_str().unwrap();
+        let errors = || File::create(dir.join("errors")).unwrap();
+        for is_noted in [false, true] {
+            let mut child = spawn_waiting(script, errors()).unwrap();
+            // The kernel closes the pipe of a killed process.
+            let mut input = child.stdin.take().unwrap();
+            if is_noted {
+                input.write_all(b"\n").unwrap();
+            }
+            drop(input);
+            assert_eq!(child.wait().unwrap().success(), is_noted);
+            assert_eq!(started.exists(), is_noted);
+        }
+        let error = spawn_waiting("/nonexistent/daemon", errors()).unwrap_err();
+        assert_eq!(error.to_string(), "cannot run `/nonexistent/daemon`");
         fs::remove_dir_all(&dir).unwrap();
     }
 

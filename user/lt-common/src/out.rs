@@ -8,7 +8,10 @@
 pub mod file;
 
 use std::cell::Cell;
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
@@ -78,6 +81,14 @@ pub fn lines(lines: &[String], interrupted: &AtomicBool) -> Result<()> {
         out.flush()?;
     }
     Ok(())
+}
+
+/// Standard output, if it is a pipe or a socket, whose reader may leave: see
+/// [`Signals::wait_while_read`](crate::wait::Signals::wait_while_read).
+pub fn pipe() -> Option<File> {
+    let file = File::from(io::stdout().as_fd().try_clone_to_owned().ok()?);
+    let kind = file.metadata().ok()?.file_type();
+    (kind.is_fifo() || kind.is_socket()).then_some(file)
 }
 
 /// Prints a note about the run itself on standard error; a closed standard error is no error.

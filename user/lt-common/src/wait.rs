@@ -77,8 +77,26 @@ impl Signals {
         files: impl IntoIterator<Item = &'a File>,
         end: Option<Instant>,
     ) -> Result<Wake> {
-        let files = files.into_iter().map(AsFd::as_fd);
-        let fds: Vec<BorrowedFd<'_>> = std::iter::once(self.wakes.as_fd()).chain(files).collect();
+        self.wait_while_read(None, files, end)
+    }
+
+    /// Waits as [`Signals::wait`] does. Once no process can read from the pipe or socket `output`, fails with
+    /// [`io::ErrorKind::BrokenPipe`], as a write would.
+    pub fn wait_while_read<'a>(
+        &'a self,
+        output: Option<&'a File>,
+        files: impl IntoIterator<Item = &'a File>,
+        end: Option<Instant>,
+    ) -> Result<Wake> {
+        let own = (self.wakes.as_fd(), PollFlags::POLLIN);
+        // An error or a hangup is reported without being requested.
+        let output = output.map(|output| (output.as_fd(), PollFlags::empty()));
+        let files = files
+            .into_iter()
+            .map(|file| (file.as_fd(), PollFlags::POLLIN));
+        let fds: Vec<(BorrowedFd<'_>, PollFlags)> =
+            std::iter::once(own).chain(output).chain(files).collect();
+        let first = 1 + usize::from(output.is_some());
         loop {
             let timeout = match end.map(|end| end.saturating_duration_since(Instant::now())) {
                 None => PollTimeout::NONE,
@@ -89,7 +107,7 @@ impl Signals {
             };
             let mut polled: Vec<PollFd<'_>> = fds
                 .iter()
-                .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
+                .map(|(fd, events)| PollFd::new(*fd, *events))
                 .collect();
             match poll(&mut polled, timeout) {
                 Err(Errno::EINTR) => continue,
@@ -104,7 +122,10 @@ impl Signals {
                 let _ = (&self.wakes).read(&mut [0; 16]);
                 return Ok(Wake::Signal);
             }
-            if (1..fds.len()).any(any) {
+            if (1..first).any(any) {
+                return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
+            }
+            if (first..fds.len()).any(any) {
                 return Ok(Wake::Ready);
             }
             if end.is_some_and(|end| Instant::now() >= end) {
@@ -184,11 +205,22 @@ mod tests {
     use std::io::Write;
     use std::os::fd::OwnedFd;
 
+    /// One test, since a signal reaches all that catch it.
     #[test]
-    fn a_signal_ends_a_wait_and_time_another() {
+    fn a_wait_ends_with_time_or_a_signal_or_when_the_reader_of_the_output_leaves() {
         let signals = Signals::catch().unwrap();
         assert!(signals.sleep(Duration::from_millis(5)).unwrap());
         assert_eq!(signals.last(), None);
+        let (reader, writer) = io::pipe().unwrap();
+        let output = File::from(OwnedFd::from(writer));
+        let soon = || Some(Instant::now() + Duration::from_millis(5));
+        let wait = |end| signals.wait_while_read(Some(&output), None, end);
+        assert_eq!(wait(soon()).unwrap(), Wake::Timeout);
+        drop(reader);
+        assert!(crate::out::is_broken_pipe(&wait(None).unwrap_err()));
+        // Another file is not the output.
+        let waited = signals.wait_while_read(None, Some(&output), None);
+        assert_eq!(waited.unwrap(), Wake::Ready);
         signal_hook::low_level::raise(SIGHUP).unwrap();
         assert!(!signals.sleep(Duration::from_secs(60)).unwrap());
         assert_eq!(signals.last(), Some(SIGHUP));

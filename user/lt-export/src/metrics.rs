@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The page. Each counter of `stats`, except those about the length of delays, is a metric with the
-//! name of the counter, and with the labels `name` (of the instance) and `tracker`. The metrics
-//! thus add up as the counters do in the kernel. The first label is not called `instance`:
-//! Prometheus uses that name for the machine, and would rename ours to `exported_instance`.
+//! Writes the page of metrics. Each counter of `stats`, except those about the length of delays, is
+//! a metric with the name of the counter, and with the labels `name` (of the instance) and
+//! `tracker`. The metrics thus add up as the counters do in the kernel. The first label is not
+//! called `instance`: Prometheus uses that name for the target that it scrapes, and would rename
+//! ours to `exported_instance`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -27,7 +28,7 @@ use crate::readings::{Reading, Readings, bounds, seconds};
 pub(crate) struct Sample {
     pub(crate) readings: Readings,
     pub(crate) exemplars: Exemplars,
-    /// The delivery counters, if messages are sent.
+    /// The delivery counters, with `--otlp`.
     pub(crate) counts: Option<Arc<Counts>>,
 }
 
@@ -41,12 +42,15 @@ pub(crate) type Gauge = (
 
 /// The gauges that are not counters of `stats`.
 pub(crate) const PARAMETERS: [Gauge; 3] = [
-    ("enabled", "Whether the instance tracks", None, |reading| {
-        reading.enabled.map(|n| n as f64)
-    }),
+    (
+        "enabled",
+        "Whether the instance is enabled",
+        None,
+        |reading| reading.enabled.map(|n| n as f64),
+    ),
     (
         "threshold",
-        "The delay above which there is an alert",
+        "The delay above which an alert is raised",
         Some(Unit::Seconds),
         |reading| reading.threshold.map(seconds),
     ),
@@ -60,7 +64,7 @@ pub(crate) const PARAMETERS: [Gauge; 3] = [
 
 pub(crate) const LOADED: (&str, &str) = ("loaded", "Whether the kernel module is loaded");
 pub(crate) const MODULE: (&str, &str) = ("module", "The kernel module's version");
-pub(crate) const INSTANCES: (&str, &str) = ("instances", "How many instances there are");
+pub(crate) const INSTANCES: (&str, &str) = ("instances", "Number of instances");
 pub(crate) const DELAY: (&str, &str) = ("delay", "How long operations took");
 
 /// Returns the meaning of a counter of `stats`.
@@ -83,8 +87,8 @@ pub(crate) fn page(sample: Sample, format: Format) -> String {
 }
 
 impl Sample {
-    /// Returns the page with exemplars at their buckets. The encoder writes exemplars only for
-    /// histograms that it keeps itself.
+    /// Returns the page with exemplars at their buckets. They are added to the text, since only the
+    /// encoder's own types of histogram can have exemplars.
     fn with_exemplars(&self, page: &str) -> String {
         let mut at: HashMap<String, String> = HashMap::new();
         for reading in &self.readings.instances {
@@ -294,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_is_in_the_bucket_whose_bound_it_does_not_pass() {
+    fn a_delay_is_in_the_first_bucket_whose_bound_is_greater() {
         let dir = tree();
         let page = page(&ProcRoot::new(dir.path()), Format::OpenMetrics).unwrap();
         let at = |bound: &str, count: u64| {
@@ -317,8 +321,8 @@ mod tests {
         let dir = tree();
         let path = dir.path().join("captures/0007");
         fs::create_dir_all(&path).unwrap();
-        // The bucket of the second exemplar has no delay, since the capture is older than the
-        // instance.
+        // The bucket of the second delay is empty, since the capture is older than the instance, so
+        // it has no exemplar.
         let alerts = r#"{"delay":20000000000},{"delay":100000}"#;
         let text = format!(r#"{{"taken":17,"instance":"slow","alerts":[{alerts}]}}"#);
         fs::write(path.join("alert.json"), text).unwrap();

@@ -425,6 +425,7 @@ impl Builder {
                 to,
             } => return self.migrate(time, tid, name, (from, to)),
             What::Fork { child, name } => self.fork(time, cpu, child, name),
+            What::Exec { tid, old } => self.exec(time, cpu, tid, old),
             What::There { tid, name } => {
                 let thread = self.tasks.find(tid);
                 self.named(thread, name);
@@ -518,18 +519,20 @@ impl Builder {
                 stage,
                 disk,
                 sector,
-            } => return self.request(time, cpu, stage, (disk, sector)),
+                sectors,
+            } => return self.request(time, cpu, stage, (disk, sector), sectors),
             What::Remap { from, to } => return self.requests.remap(from, to),
             What::Flush { disk } => return self.requests.flush(time, disk),
             What::Completed { disk, range, kind } => {
                 let request = match range {
-                    Some(range) => self.requests.complete(disk, range, kind),
-                    None if kind == Kind::Flush => self.requests.flushed(disk),
+                    Some(range) => {
+                        let (request, done) = self.requests.complete(time, disk, range, kind);
+                        self.note_served(disk, done);
+                        request
+                    }
+                    None if kind == Kind::Flush => self.requests.flushed(time, disk),
                     None => None,
                 };
-                if range.is_some() {
-                    self.note_served(time, disk, request);
-                }
                 let at = self.cpus.at(cpu);
                 at.completed = Some((disk, at.contexts.len(), request, time));
                 return;
@@ -720,6 +723,17 @@ impl Builder {
         }
     }
 
+    /// Handles an exec by the current thread, which may get another number.
+    fn exec(&mut self, time: u64, cpu: u32, tid: i32, old: i32) {
+        let thread = self.cpus.at(cpu).thread();
+        let thread = thread.filter(|thread| tid != old && self.tid(*thread) == Some(old));
+        if let Some(next) = thread.and_then(|thread| self.tasks.renumber(thread, tid, time)) {
+            self.cpus.go(cpu, time, Some(Some(next)));
+            self.tasks.of(next).cpu = Some(cpu);
+            self.show(time, cpu);
+        }
+    }
+
     /// Whether a softirq that begins now is the thread's own work.
     fn is_own(&mut self, time: u64, cpu: u32, vector: Vector) -> bool {
         let at = self.cpus.at(cpu);
@@ -851,7 +865,7 @@ impl Builder {
         (at.block, at.served, at.hrtimer, at.due) = (None, None, None, None);
         at.looked = Looked::default();
         at.tail = None;
-        self.requests.clear();
+        self.requests.clear(until);
         let at = self.cpus.at(cpu);
         at.known_since = Some(until);
         self.cpus.go(cpu, since, None);

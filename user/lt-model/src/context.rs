@@ -66,11 +66,23 @@ pub enum Raiser {
     Several,
 }
 
+/// Major number of the disks and partitions that get no number from their driver (`BLOCK_EXT_MAJOR`).
+const EXTENDED: u32 = 259;
+
+/// Minor numbers that most other drivers reserve for a disk and the partitions that follow it.
+const RESERVED: u32 = 16;
+
 /// A block device, by its kernel number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Disk(pub u32);
 
 impl Disk {
+    /// Whether this device may be a partition of the disk, by its number.
+    pub(crate) fn may_be_part_of(self, disk: Self) -> bool {
+        let is_numbered = (1..RESERVED).contains(&self.0.wrapping_sub(disk.0));
+        self.0 >> 20 == EXTENDED || is_numbered
+    }
+
     /// Whether it is a loop device: its data is in a file on another disk.
     #[must_use]
     pub fn is_loop(self) -> bool {

@@ -102,6 +102,14 @@ pub enum What<'a> {
         /// Its name.
         name: &'a [u8],
     },
+    /// `sched_process_exec`: the current thread executes another program. All other threads of its process have ended,
+    /// and it has the number of the process, whatever its number was before.
+    Exec {
+        /// Its number from now on.
+        tid: i32,
+        /// Its number before.
+        old: i32,
+    },
     /// An existing thread, from a dump of the kernel's state.
     There {
         /// The thread.
@@ -200,6 +208,8 @@ pub enum What<'a> {
         disk: Disk,
         /// Its first sector, counted from the start of the disk.
         sector: u64,
+        /// Number of sectors; 0 if not recorded.
+        sectors: u32,
     },
     /// A flush of a disk's cache is issued to the driver.
     Flush {

@@ -23,6 +23,9 @@
 //!   table.
 //! - *Another thread may change a descriptor during a call.* The call is then on an unknown file, and a descriptor that
 //!   it returns is not known, either.
+//! - *An exec may change the number of its thread* to that of the process, whose other threads have ended. The thread
+//!   continues with the new number. If it is switched out between the change and the event of the exec, events seem to
+//!   be missing, and all descriptors are forgotten.
 //! - *In a gap anything may have happened.* All descriptors are forgotten.
 //!
 //! A name is the one with which the file was opened, relative to the working directory if the program gave it so, or
@@ -496,17 +499,20 @@ impl Files {
     }
 
     fn execs(&mut self, tid: i32, old: i32) {
-        let call = self.calls.get_mut(&old);
-        let since = call.map_or(self.step, |call| {
-            call.then = Then::Nothing;
-            call.step
-        });
+        let call = self.calls.remove(&old);
+        let since = call.map_or(self.step, |call| call.step);
         let keeps = |of: &Descriptor| of.closes == Some(false);
-        self.tables.copy(old, old, since, keeps);
         if tid != old {
-            // Until the next switch, events may have either number.
+            // The number was that of the main thread, which has ended.
             self.exit(tid);
-            self.tables.share(old, tid, true);
+        }
+        self.tables.copy(old, tid, since, keeps);
+        if tid != old {
+            self.exit(old);
+        }
+        if let Some(call) = call {
+            let then = Then::Nothing;
+            self.calls.insert(tid, Call { then, ..call });
         }
     }
 

@@ -88,7 +88,7 @@ pub use missing::Events;
 pub use names::{Name, Names};
 pub use processor::{Processor, Stretch, Stretches, Use};
 pub use request::{Kind, Request};
-pub use served::{Served, ServedFor};
+pub use served::{Before, Busy, Served, ServedFor};
 pub use sleep::{Release, Sleep, SwitchedOut};
 pub use state::{Class, Interval, State, Unrecorded};
 pub use thread::Thread;
@@ -173,7 +173,8 @@ impl Model {
         self.wakers.is_timeout(id)
     }
 
-    /// The request whose completion was this waker, if its issue was seen.
+    /// The request whose completion was this waker, if its issue was seen. `None` also if the disk had identical
+    /// requests: which of them is completed is not recorded.
     #[must_use]
     pub fn request(&self, id: WakerId) -> Option<Request> {
         self.wakers.request(id)
@@ -191,11 +192,16 @@ impl Model {
         self.signs.of(thread, end)
     }
 
-    /// Whether this thread had submitted a bio by `from`, when it fell asleep, but had no request for it by `to`, when
-    /// it was woken.
+    /// The disk or partition to which this thread had submitted a bio by `from`, when it fell asleep, if it had no
+    /// request for that bio by `to`, when it was woken.
     #[must_use]
-    pub fn had_no_request(&self, thread: ThreadId, from: u64, to: u64) -> bool {
-        self.signs.had_no_request(thread, from, to)
+    pub fn lacked_request_of(&self, thread: ThreadId, from: u64, to: u64) -> Option<Disk> {
+        self.signs.lacked_request_of(thread, from, to)
+    }
+
+    /// The disk of a device: see [`served::Log::disk_of`].
+    pub(crate) fn disk_of(&self, device: Disk, disk: Disk) -> Disk {
+        self.served.disk_of(device, disk)
     }
 
     /// The requests that a disk served during waits of threads that had no request for their bio yet. The waits do not
@@ -206,6 +212,21 @@ impl Model {
         let has_gap = each.any(|(from, to)| self.gaps.touches(*from, *to));
         let known = self.served.during(disk, waits);
         known.filter(|_| !has_gap)
+    }
+
+    /// The time for which a disk had been busy at the end of this wait. It has requests in a busy time, and only short
+    /// pauses between them. `None` if the busy time did not start before the wait.
+    #[must_use]
+    pub fn busy(&self, disk: Disk, wait: (u64, u64)) -> Option<Busy> {
+        let busy = self.served.busy(disk, wait)?;
+        // The disk was idle just before, unless events from here on are missing.
+        let from = busy.since.saturating_sub(served::LONG_PAUSE);
+        let before = match busy.before {
+            _ if from <= self.span.0 => Before::Unrecorded,
+            _ if self.gaps.touches(from, busy.until) => Before::Missing,
+            known => known,
+        };
+        Some(Busy { before, ..busy })
     }
 
     /// Whether this thread only runs softirqs.

@@ -2,6 +2,7 @@
 
 //! Signs of the cause of a wait for a CPU, from events around the wait.
 
+use crate::context::Disk;
 use crate::ids::ThreadId;
 use crate::tiles::{push, with_room};
 
@@ -60,9 +61,9 @@ pub enum Runtime {
 #[derive(Debug, Default)]
 pub(crate) struct Signs {
     all: Vec<(u64, ThreadId, Sign)>,
-    /// Threads that slept between submitting a bio and getting a request for it, with the time of the request and the
-    /// time of the bio; sorted by thread once complete.
-    allocated: Vec<(ThreadId, u64, u64)>,
+    /// Threads that slept between submitting a bio and getting a request for it, with the time of the request, and the
+    /// time and the device of the bio; sorted by thread once complete.
+    allocated: Vec<(ThreadId, u64, u64, Disk)>,
     /// Number of signs that were not stored.
     counted: usize,
 }
@@ -84,9 +85,10 @@ impl Signs {
         self.allocated = Vec::new();
     }
 
-    /// Records that a thread gets a request now for a bio that it submitted at `queued`, and that it slept meanwhile.
-    pub(crate) fn allocates(&mut self, thread: ThreadId, queued: u64, time: u64) {
-        push(&mut self.allocated, (thread, time, queued));
+    /// Records that a thread gets a request now, at `time`, for a bio that it submitted to a device at `queued`, and
+    /// that it slept meanwhile.
+    pub(crate) fn allocates(&mut self, by: ThreadId, (queued, time): (u64, u64), device: Disk) {
+        push(&mut self.allocated, (by, time, queued, device));
     }
 
     /// Sorts the requests by thread, once all are stored.
@@ -94,12 +96,12 @@ impl Signs {
         self.allocated.sort_unstable();
     }
 
-    /// Whether the thread had submitted a bio by `from`, and got no request for it before `to`.
-    pub(crate) fn had_no_request(&self, thread: ThreadId, from: u64, to: u64) -> bool {
+    /// The device to which the thread had submitted a bio by `from`, if it got no request for it before `to`.
+    pub(crate) fn lacked_request_of(&self, thread: ThreadId, from: u64, to: u64) -> Option<Disk> {
         let all = &self.allocated;
-        let next = all.partition_point(|(of, time, _)| (*of, *time) < (thread, to));
-        let next = all.get(next).filter(|(of, ..)| *of == thread);
-        next.is_some_and(|(.., queued)| *queued <= from)
+        let next = all.partition_point(|(of, time, ..)| (*of, *time) < (thread, to));
+        let (of, _, queued, device) = *all.get(next)?;
+        (of == thread && queued <= from).then_some(device)
     }
 
     /// The sign of the wait of this thread that ended at `end`.
@@ -113,6 +115,6 @@ impl Signs {
     /// Memory in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         with_room((self.all.len() + self.counted) * size_of::<(u64, ThreadId, Sign)>())
-            + with_room(self.allocated.len() * size_of::<(ThreadId, u64, u64)>())
+            + with_room(self.allocated.len() * size_of::<(ThreadId, u64, u64, Disk)>())
     }
 }

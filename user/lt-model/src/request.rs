@@ -28,15 +28,15 @@ pub struct Request {
     /// When the request was submitted to the disk. A cgroup's limit holds a request back before that.
     pub queued: Option<u64>,
     /// The thread that entered the request. `None` if the thread is not recorded, if a limit held the request back
-    /// until a worker submitted it, or if several threads entered its parts. In the last case, the stages of the
-    /// request are unknown, too.
+    /// until a worker submitted it, if several threads entered its parts, or if it may be that of another thread, which
+    /// entered one for the same sectors. In the last two cases, the stages of the request are unknown, too.
     pub of: Option<ThreadId>,
     /// When the work item for bios held back by io.max submitted the request: the limit held it back until then.
     pub limited: Option<u64>,
-    /// When a `struct request` of the disk was allocated for it. Writeback throttling, io.cost and a lack of tags hold
-    /// it back before that.
+    /// When a `struct request` of the disk was allocated for it. Writeback throttling, io.cost, io.latency and a lack
+    /// of tags hold it back before that.
     pub allocated: Option<u64>,
-    /// When the request was last issued to the driver.
+    /// When the request was last issued to the driver, before the driver completed any part of it.
     pub issued: u64,
     /// Its kind.
     pub kind: Kind,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Requests that a disk served while a thread waited for a free request.
+//! Requests that a disk served while a thread waited for a free request, and since when the disk had been busy.
 //!
 //! ```text
 //! thread 7        |bio queued|====== no free request ======|gets a request
@@ -10,6 +10,14 @@
 //!
 //! Only the allocation shows that a thread waited, and since when. Until then, the last completed requests of each disk
 //! are kept, up to a limit. After that, only the requests that the disk had during the wait are.
+//!
+//! Of a request whose issue or completion is not seen, it is not known how long the disk had it. If that may have been
+//! during a wait, the sums are lower bounds.
+//!
+//! A busy time consists of the times from issue to completion of requests, and of the short pauses between them. Each
+//! request counts only once it completes, so a request whose completion is lost does not make its disk busy forever.
+//! The busy times after its issue are lower bounds, since the disk may have had it. Of each disk, the latest busy time
+//! is kept, and each earlier one in which a wait ended.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -28,7 +36,8 @@ pub struct Served {
     pub requests: u64,
     /// Time of the waits in which the disk had at least one of the requests, ns.
     pub time: u64,
-    /// Whether the time is a lower bound: the issue of some request was not seen.
+    /// Whether the time is a lower bound: the issue or the completion of a request that the disk may have had was not
+    /// seen. Of these requests, only those that were completed during the waits are counted.
     pub is_least: bool,
     /// The requests by the thread that entered them, longest time first.
     pub by: Vec<ServedFor>,
@@ -45,14 +54,101 @@ pub struct ServedFor {
     pub time: u64,
 }
 
+/// Maximum length of a pause in a busy time, ns.
+///
+/// A disk with one tag pauses after each request until the next thread has been woken and has issued its request.
+/// Without such pauses, a busy time would be that of one request, and not show since when the disk is overloaded.
+const PAUSE: u64 = 1_000_000;
+
+/// Maximum length of a pause in a busy time, ns, if the disk worked for at least as long since the pause before.
+///
+/// On a busy machine, a thread may take several milliseconds to issue its request. After short requests, such a pause
+/// is a sign of a light load, which must not count as the start of a later heavy one.
+pub(crate) const LONG_PAUSE: u64 = 10_000_000;
+
+/// The time for which a disk had been busy at the end of a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Busy {
+    /// Start of the busy time, ns. It is before the start of the wait.
+    pub since: u64,
+    /// End of the wait, ns.
+    pub until: u64,
+    /// Upper bound of the pauses in between, ns: the disk never lacked a request for longer.
+    pub pause: u64,
+    /// How much is known about the time before `since`.
+    pub before: Before,
+}
+
+/// What is known about the time before a busy time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// The disk had no request, for longer than a pause.
+    Idle,
+    /// The disk may have been busy before: events are missing, such as the issue or the completion of a request.
+    Missing,
+    /// The disk may have been busy before: the trace starts with the busy time.
+    Unrecorded,
+}
+
+/// A busy time of a disk, as far as its requests have completed.
+#[derive(Debug, Clone, Copy)]
+struct BusyTime {
+    since: u64,
+    until: u64,
+    /// End of the last pause.
+    resumed: u64,
+    /// The longest pause.
+    pause: u64,
+    /// End of the busy time before this one; 0 for the first one.
+    after: u64,
+    /// Whether the disk may have been busy just before `since`.
+    is_least: bool,
+}
+
+impl BusyTime {
+    /// The latest time at which the next request may be issued if it belongs to this busy time.
+    fn end(&self) -> u64 {
+        let work = self.until - self.resumed;
+        self.until.saturating_add(work.clamp(PAUSE, LONG_PAUSE))
+    }
+
+    /// Adds a request that completes now, and was issued by [`Self::end`].
+    fn add(&mut self, done: &Done) {
+        if done.issued > self.until {
+            self.pause = self.pause.max(done.issued - self.until);
+            self.resumed = done.issued;
+        }
+        self.resumed = self.resumed.min(done.issued);
+        self.until = done.completed;
+        self.is_least |= !done.is_issue_seen();
+        self.begins_by(done.issued);
+    }
+
+    /// Moves the start back to `issued`, if that is earlier.
+    fn begins_by(&mut self, issued: u64) {
+        if issued < self.since {
+            self.since = issued;
+            // The start of the busy time before this one is no longer known.
+            self.is_least |= issued <= self.after.saturating_add(LONG_PAUSE);
+        }
+    }
+}
+
 /// A completed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Done {
-    /// When it was last issued; `completed` if its issue was not seen.
+    /// As [`crate::Request::issued`]; `completed` if its issue was not seen.
     pub(crate) issued: u64,
+    /// When its last sector was completed.
     pub(crate) completed: u64,
     /// The thread that entered it.
     pub(crate) of: Option<ThreadId>,
+}
+
+impl Done {
+    fn is_issue_seen(&self) -> bool {
+        self.issued < self.completed
+    }
 }
 
 #[derive(Debug, Default)]
@@ -67,8 +163,14 @@ struct OfDisk {
     all: Vec<Done>,
     /// Longest time from issue to completion in `all`, ns.
     longest: u64,
-    /// Waits whose requests are all in `all`.
+    /// Waits whose completed requests are all in `all`.
     known: Spans,
+    /// Times at which the disk may have had other requests: their issue or their completion was not seen.
+    unseen: Spans,
+    /// The latest busy time.
+    busy: Option<BusyTime>,
+    /// The busy times in which waits ended, in time order, each as it was at the end of the last wait.
+    busy_times: Vec<BusyTime>,
     /// Number of requests that were not stored.
     counted: usize,
 }
@@ -82,16 +184,58 @@ impl OfDisk {
         self.longest = self.longest.max(done.completed - done.issued);
         push(&mut self.all, done);
     }
+
+    /// Adds a request that completes now to the latest busy time, or starts a new one with it.
+    fn add_busy(&mut self, done: &Done) {
+        match &mut self.busy {
+            Some(busy) if done.issued <= busy.end() => busy.add(done),
+            busy => {
+                *busy = Some(BusyTime {
+                    since: done.issued,
+                    until: done.completed,
+                    resumed: done.issued,
+                    pause: 0,
+                    after: busy.map_or(0, |last| last.until),
+                    is_least: !done.is_issue_seen(),
+                });
+            }
+        }
+    }
+
+    /// Keeps the latest busy time for a wait that ends now.
+    fn keep_busy(&mut self) {
+        if let Some(busy) = self.busy {
+            // Replaces what an earlier wait in the same busy time has kept.
+            self.busy_times.pop_if(|last| last.after == busy.after);
+            push(&mut self.busy_times, busy);
+        }
+    }
+
+    /// The requests that completed after `from`, except those that must have been issued after `to`.
+    fn completed(&self, from: u64, to: u64) -> impl Iterator<Item = &Done> {
+        let first = self.all.partition_point(|done| done.completed <= from);
+        let end = to.saturating_add(self.longest);
+        let later = self.all[first..].iter();
+        later.take_while(move |done| done.completed < end)
+    }
 }
 
 /// Requests that disks served while threads waited.
 #[derive(Debug, Default)]
-pub(crate) struct Log(HashMap<Disk, OfDisk>);
+pub(crate) struct Log {
+    disks: HashMap<Disk, OfDisk>,
+    /// Time from which on all events are recorded.
+    since: u64,
+}
 
 impl Log {
     /// Records a completed request. With `count_only`, it is not stored.
     pub(crate) fn completes(&mut self, disk: Disk, done: Done, count_only: bool) {
-        let of_disk = self.0.entry(disk).or_default();
+        let of_disk = self.disks.entry(disk).or_default();
+        if done.issued == done.completed && self.since < done.completed {
+            of_disk.unseen.add(self.since, done.completed);
+        }
+        of_disk.add_busy(&done);
         if done.issued < of_disk.until {
             return of_disk.keep(done, count_only);
         }
@@ -103,9 +247,19 @@ impl Log {
         of_disk.recent.push_back(done);
     }
 
+    /// Records a flush, which keeps the disk busy, but is not a request of a thread.
+    pub(crate) fn flushes(&mut self, disk: Disk, issued: u64, completed: u64) {
+        let of_disk = self.disks.entry(disk).or_default();
+        of_disk.add_busy(&Done {
+            issued,
+            completed,
+            of: None,
+        });
+    }
+
     /// Records that a thread has waited from `from` until now, `to`, for a request of this disk.
     pub(crate) fn waited(&mut self, disk: Disk, (from, to): (u64, u64), count_only: bool) {
-        let of_disk = self.0.entry(disk).or_default();
+        let of_disk = self.disks.entry(disk).or_default();
         of_disk.until = to;
         let is_during = |done: &Done| done.completed > from;
         while of_disk.recent.back().is_some_and(is_during)
@@ -113,15 +267,35 @@ impl Log {
         {
             of_disk.keep(done, count_only);
         }
+        if count_only {
+            return;
+        }
+        of_disk.keep_busy();
         let from = from.max(of_disk.dropped);
-        if from < to && !count_only {
+        if from < to {
             of_disk.known.add(from, to);
         }
     }
 
+    /// Records that events until `time` may be missing, and the requests whose completion may be one of them: the disk
+    /// of each, and when it was issued.
+    pub(crate) fn lost(&mut self, time: u64, issued: impl Iterator<Item = (Disk, u64)>) {
+        for (disk, issued) in issued.filter(|(_, issued)| *issued < time) {
+            let of_disk = self.disks.entry(disk).or_default();
+            of_disk.unseen.add(issued, time);
+        }
+        self.since = self.since.max(time);
+    }
+
+    /// Records that the end of this request, issued at `issued`, will not be recognised.
+    pub(crate) fn forgets(&mut self, disk: Disk, issued: u64) {
+        let of_disk = self.disks.entry(disk).or_default();
+        of_disk.unseen.add(issued, u64::MAX);
+    }
+
     /// Orders the requests, once all are stored.
     pub(crate) fn finish(&mut self) {
-        for of_disk in self.0.values_mut() {
+        for of_disk in self.disks.values_mut() {
             of_disk.recent = VecDeque::new();
             of_disk.all.sort_unstable_by_key(|done| done.completed);
         }
@@ -133,27 +307,37 @@ impl Log {
             // The queue may double with the next request.
             let recent = of.recent.capacity() * 2 * size_of::<Done>();
             let all = with_room((of.all.len() + of.counted) * size_of::<Done>());
-            recent + all + of.known.bytes()
+            let busy = with_room(of.busy_times.len() * size_of::<BusyTime>());
+            recent + all + busy + of.known.bytes() + of.unseen.bytes()
         };
-        let each: usize = self.0.values().map(of_disk).sum();
-        each + self.0.len() * 2 * size_of::<(Disk, OfDisk)>()
+        let each: usize = self.disks.values().map(of_disk).sum();
+        each + self.disks.len() * 2 * size_of::<(Disk, OfDisk)>()
+    }
+
+    /// The disk of a device: the device itself if requests of it are recorded. Otherwise, it is a partition: of `disk`
+    /// if its number allows that, or of the nearest other disk whose number does. Returns the device if there is none.
+    pub(crate) fn disk_of(&self, device: Disk, disk: Disk) -> Disk {
+        if self.disks.contains_key(&device) {
+            return device;
+        }
+        if device.may_be_part_of(disk) {
+            return disk;
+        }
+        let others = self.disks.keys().copied();
+        let possible = others.filter(|other| device.may_be_part_of(*other));
+        possible.max().unwrap_or(device)
     }
 
     /// The requests that the disk served in these waits, which do not overlap and are in time order. `None` if it is
     /// not known for each wait that all its requests are stored.
     pub(crate) fn during(&self, disk: Disk, waits: &[(u64, u64)]) -> Option<Served> {
-        let of_disk = self.0.get(&disk)?;
+        let of_disk = self.disks.get(&disk)?;
         let mut each = waits.iter();
         if !each.all(|(from, to)| of_disk.known.covers(*from, *to)) {
             return None;
         }
         let ((from, _), (_, to)) = (*waits.first()?, *waits.last()?);
-        let first = of_disk.all.partition_point(|done| done.completed <= from);
-        // A request that completes later was issued after the last wait.
-        let end = to.saturating_add(of_disk.longest);
-        let candidates = of_disk.all[first..]
-            .iter()
-            .take_while(|done| done.completed < end);
+        let candidates = of_disk.completed(from, to);
         let during = candidates.filter(|done| is_during(waits, done));
         let mut during: Vec<Done> = during.copied().collect();
         during.sort_unstable_by_key(|done| (done.issued, done.completed));
@@ -170,11 +354,35 @@ impl Log {
         });
         let mut by: Vec<ServedFor> = by.collect();
         by.sort_unstable_by_key(|by| (std::cmp::Reverse((by.time, by.requests)), by.thread));
+        let may_have_more = |(from, to): &(u64, u64)| of_disk.unseen.has(*from, *to);
         Some(Served {
             requests: total.requests,
             time: total.time,
-            is_least: during.iter().any(|done| done.issued == done.completed),
+            is_least: waits.iter().any(may_have_more),
             by,
+        })
+    }
+
+    /// The busy time of the disk that started before this wait and lasted until its end, as far as the completed
+    /// requests show. `None` if there is none.
+    pub(crate) fn busy(&self, disk: Disk, (from, to): (u64, u64)) -> Option<Busy> {
+        let of_disk = self.disks.get(&disk)?;
+        let all = &of_disk.busy_times;
+        let mut busy = *all.get(all.partition_point(|busy| busy.end() < to))?;
+        // The disk had these requests, too, but completed them after the wait.
+        for done in of_disk.completed(to, to) {
+            busy.begins_by(done.issued);
+        }
+        let is_unseen = of_disk.unseen.has(busy.since.saturating_sub(1), busy.since);
+        let before = match busy.is_least || is_unseen {
+            true => Before::Missing,
+            false => Before::Idle,
+        };
+        (busy.since < from).then_some(Busy {
+            since: busy.since,
+            until: to,
+            pause: busy.pause.max(to.saturating_sub(busy.until)),
+            before,
         })
     }
 }
@@ -281,6 +489,32 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_is_not_fully_recorded_makes_the_time_a_lower_bound() {
+        let is_least = |before: Option<Done>, after: Option<Done>, in_flight: &[u64]| {
+            let mut log = Log::default();
+            log.lost(5, [].into_iter());
+            let all = before.into_iter().chain([done(20, 30, 1)]);
+            all.for_each(|of| log.completes(DISK, of, false));
+            log.waited(DISK, (10, 60), false);
+            after
+                .into_iter()
+                .for_each(|of| log.completes(DISK, of, false));
+            let issued = in_flight.iter().map(|issued| (DISK, *issued));
+            log.lost(u64::MAX, issued);
+            log.finish();
+            log.during(DISK, &[(10, 60)]).unwrap().is_least
+        };
+        assert!(!is_least(None, None, &[]));
+        // The issue was not seen.
+        assert!(!is_least(Some(done(8, 8, 0)), None, &[]));
+        assert!(is_least(Some(done(15, 15, 0)), None, &[]));
+        assert!(is_least(None, Some(done(90, 90, 0)), &[]));
+        // The completion was not seen.
+        assert!(!is_least(None, None, &[60, 70]));
+        assert!(is_least(None, None, &[59, 70]));
+    }
+
+    #[test]
     fn a_wait_with_more_requests_than_are_kept_is_not_known() {
         let all: Vec<Done> = (0..2 * RECENT as u64)
             .map(|i| done(i * 10, i * 10 + 9, 1))
@@ -294,5 +528,107 @@ mod tests {
         assert_eq!(log.during(DISK, &[(100, end)]), None);
         let last = log.during(DISK, &[(end - 100, end)]).unwrap();
         assert_eq!((last.requests, last.time), (10, 90));
+    }
+
+    const MS: u64 = 1_000_000;
+
+    fn done_ms((issued, completed): (u64, u64)) -> Done {
+        done(issued * MS, completed * MS, 1)
+    }
+
+    /// Start and longest pause of the busy time at the end of this wait, and what was before it. The requests `later`
+    /// complete after the wait. All times are in ms.
+    fn busy(
+        all: &[(u64, u64)],
+        (from, to): (u64, u64),
+        later: &[(u64, u64)],
+    ) -> Option<(u64, u64, Before)> {
+        let all: Vec<Done> = all.iter().copied().map(done_ms).collect();
+        let mut log = log(&all);
+        let wait = (from * MS, to * MS);
+        log.waited(DISK, wait, false);
+        for of in later {
+            log.completes(DISK, done_ms(*of), false);
+        }
+        log.finish();
+        let busy = log.busy(DISK, wait)?;
+        assert_eq!(busy.until, wait.1);
+        Some((busy.since / MS, busy.pause / MS, busy.before))
+    }
+
+    #[test]
+    fn a_busy_time_has_only_short_pauses() {
+        use Before::Idle;
+        let three = [(1000, 1060), (1062, 1120), (1125, 1185)];
+        assert_eq!(busy(&three, (1100, 1185), &[]), Some((1000, 5, Idle)));
+        // A pause of more than 10 ms.
+        let two = [(1000, 1060), (1071, 1130)];
+        assert_eq!(busy(&two, (1080, 1130), &[]), Some((1071, 0, Idle)));
+        // Pauses that are longer than the work before them, and than 1 ms: a light load before a heavy one.
+        let light = [(1000, 1001), (1003, 1004), (1006, 1100)];
+        assert_eq!(busy(&light, (1050, 1100), &[]), Some((1006, 0, Idle)));
+        // A pause at the end of the wait.
+        let one = [(1000, 1060)];
+        assert_eq!(busy(&one, (1050, 1065), &[]), Some((1000, 5, Idle)));
+        assert_eq!(busy(&one, (1050, 1090), &[]), None);
+        // The disk had no request at the start of the wait.
+        assert_eq!(busy(&one, (990, 1060), &[]), None);
+        assert_eq!(log(&[]).busy(DISK, (1050, 1060)), None);
+    }
+
+    #[test]
+    fn a_busy_time_starts_with_the_request_that_was_issued_first() {
+        use Before::{Idle, Missing};
+        let parallel = [(1002, 1030), (1001, 1040)];
+        assert_eq!(busy(&parallel, (1010, 1040), &[]), Some((1001, 0, Idle)));
+        let late = [(1000, 1050)];
+        assert_eq!(busy(&parallel, (1010, 1040), &late), Some((1000, 0, Idle)));
+        // Without the last request, there would be two busy times; the start of the first one is no longer known.
+        let long = [(1010, 1011), (1030, 1031), (1005, 1050)];
+        assert_eq!(busy(&long, (1040, 1050), &[]), Some((1005, 0, Missing)));
+        // The issue of a request was not seen.
+        let unseen = [(1020, 1020), (1000, 1060)];
+        assert_eq!(busy(&unseen, (1040, 1060), &[]), Some((1000, 0, Missing)));
+    }
+
+    #[test]
+    fn a_busy_time_is_a_lower_bound_if_the_disk_may_have_had_a_request_just_before() {
+        let before = |in_flight: &[u64], later: Option<(u64, u64)>| {
+            let mut log = log(&[done_ms((1000, 1060))]);
+            let wait = (1050 * MS, 1060 * MS);
+            log.waited(DISK, wait, false);
+            if let Some(of) = later {
+                log.completes(DISK, done_ms(of), false);
+            }
+            let issued = in_flight.iter().map(|issued| (DISK, *issued * MS));
+            log.lost(u64::MAX, issued);
+            log.finish();
+            let busy = log.busy(DISK, wait).unwrap();
+            assert_eq!(busy.since, 1000 * MS);
+            busy.before
+        };
+        assert_eq!(before(&[], None), Before::Idle);
+        // It is still at the disk at the end of the trace.
+        assert_eq!(before(&[900], None), Before::Missing);
+        assert_eq!(before(&[1000, 1010], None), Before::Idle);
+        // The issue of a request that is completed later was not seen.
+        assert_eq!(before(&[], Some((1100, 1100))), Before::Missing);
+    }
+
+    #[test]
+    fn a_busy_time_is_kept_once_however_many_waits_end_in_it() {
+        let mut log = Log::default();
+        for (begin, end) in [(1000, 1200), (2000, 2200)] {
+            for time in (begin..end).step_by(10) {
+                log.completes(DISK, done_ms((time, time + 9)), false);
+                log.waited(DISK, ((time + 1) * MS, (time + 9) * MS), false);
+            }
+        }
+        log.finish();
+        assert_eq!(log.disks[&DISK].busy_times.len(), 2);
+        for (wait, since) in [((1051, 1059), 1000), ((2191, 2199), 2000)] {
+            let busy = log.busy(DISK, (wait.0 * MS, wait.1 * MS)).unwrap();
+            assert_eq!((busy.since, busy.pause), (since * MS, MS));
+        }
     }
 }

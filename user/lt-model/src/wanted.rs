@@ -27,7 +27,8 @@ impl Spans {
         self.0.splice(place..joined, [(from, to)]);
     }
 
-    fn has(&self, from: u64, to: u64) -> bool {
+    /// Whether a range has a part of the time between two times.
+    pub(crate) fn has(&self, from: u64, to: u64) -> bool {
         let place = self.0.partition_point(|(_, end)| *end <= from);
         self.0.get(place).is_some_and(|(begin, _)| *begin < to)
     }

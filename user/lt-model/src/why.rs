@@ -19,4 +19,4 @@ pub use delays::{Segment, Stay, delays, states, wanted_for_delays};
 pub use path::{Piece, Wait, Waited, handled, path, path_beside, waits, wanted};
 pub use runnable::looks_like_a_quota;
 pub use unusual::{Worker, Working, unusual};
-pub use who::{instead, served, thread_in, used};
+pub use who::{busy, instead, served, thread_in, used, woken_by};

@@ -403,8 +403,8 @@ impl ChainStep {
     /// Returns how often the task was preempted, for the middle of a sentence.
     fn times(&self) -> String {
         match times(&self.subject) {
-            1 => String::new(),
-            times => format!(" and others, {times} times"),
+            None => String::new(),
+            Some(times) => format!(" and others, {times}"),
         }
     }
 
@@ -448,12 +448,12 @@ impl ChainStep {
             }
             "preempted" => match times(subject) {
                 // Other tasks may have run before the task continued.
-                1 => format!(
+                None => format!(
                     "while the task waited for a CPU, after {} had preempted it",
                     self.task()
                 ),
-                times => format!(
-                    "while the task waited for a CPU {times} times, longest after {} had preempted it",
+                Some(times) => format!(
+                    "while the task waited for a CPU {times}, longest after {} had preempted it",
                     self.task()
                 ),
             },
@@ -508,10 +508,17 @@ fn who(subject: &str) -> (&str, Option<&str>) {
     (tid, name.map(|(name, _)| name))
 }
 
-/// Returns how many preemptions the step stands for: 20 for `17(ktimers/1)/98*20`.
-fn times(subject: &str) -> u64 {
-    let times = subject.rsplit_once('*').map(|(_, times)| times.parse());
-    times.and_then(Result::ok).unwrap_or(1)
+/// Maximum number of preemptions that the kernel records in a step. A step with this number may stand for more.
+const MOST_TIMES: u64 = 1023;
+
+/// Returns how many preemptions the step stands for, unless it is one: `20 times` for `17(ktimers/1)/98*20`.
+fn times(subject: &str) -> Option<String> {
+    let (_, times) = subject.rsplit_once('*')?;
+    match times.parse::<u64>().ok()? {
+        0 | 1 => None,
+        MOST_TIMES => Some(format!("at least {MOST_TIMES} times")),
+        times => Some(format!("{times} times")),
+    }
 }
 
 /// Formats `213(sshd)/120` as `sshd/213`, and `213/120` as `213`.
@@ -696,6 +703,15 @@ mod tests {
         assert_eq!(
             steps[1].meanwhile(""),
             "while the task waited for a CPU 20 times, longest after ktimers/1/17 had preempted it, CPU 1"
+        );
+        let steps = parse("preempted:17(ktimers/1)/98*1023@1+5 switch:7/120@1+70").unwrap();
+        assert_eq!(
+            steps[0].what(""),
+            "preempted by ktimers/1/17 and others, at least 1023 times"
+        );
+        assert_eq!(
+            steps[0].meanwhile(""),
+            "while the task waited for a CPU at least 1023 times, longest after ktimers/1/17 had preempted it, CPU 1"
         );
         // Others may have run after the thread that preempted the task.
         let steps = parse("preempted:17(ktimers/1)/98@1+5 switch:7/120@1+70").unwrap();

@@ -120,6 +120,17 @@ impl Instance {
             .collect()
     }
 
+    /// Returns the settings that create an instance with the same parameters.
+    #[must_use]
+    pub fn settings(&self) -> Vec<Setting> {
+        let fields = self.params.0.iter();
+        let setting = |field: &Field| Setting {
+            key: field.key.clone(),
+            value: field.value.to_string(),
+        };
+        fields.map(setting).collect()
+    }
+
     /// Returns the line that creates or changes an instance.
     #[must_use]
     pub fn request(name: &str, tracker: &str, settings: &[Setting]) -> String {
@@ -188,6 +199,15 @@ mod tests {
         ] {
             assert!(!valid_name(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_settings_of_an_instance_make_its_line() {
+        let line = r#"a block threshold=1 dev=8:0 comm=a\x20b name="c\x20d""#;
+        let instance = Instance::parse(line).unwrap();
+        let again = Instance::request("a", "block", &instance.settings());
+        assert_eq!(again, instance.to_string());
+        assert!(again.starts_with(r"a block threshold=1 dev=8:0 comm=a\x20b name="));
     }
 
     #[test]

@@ -4,21 +4,22 @@
 //! tracker `tree` with threshold 0.
 //!
 //! ```text
-//!  trace --lines--> rebuild --> chains that have ended, by task --.
-//!                                                                compare, step by step
-//!  alerts --lt_proc--> chain --> steps with their times ----------'
+//!  trace --lines--> order --> rebuild --> chains that have ended, by task --.
+//!                     ^                                                    compare, step by step
+//!  alerts --lt_proc--> chain --> steps with their times --------------------'
 //! ```
 //!
 //! An alert must agree with the trace on the task, the origin with its line and action, the CPU and
 //! the priority at the end, the number of preemptions of threads, and the kind, place and time of
 //! each step. The time when a timer was due must match exactly. Other times are from two probes on
-//! one tracepoint, and may differ.
+//! one tracepoint, and may differ; other events may come between the two probes (`order`).
 //!
 //! The trace does not distinguish a wait for a lock of PREEMPT_RT from another sleep in the state `D`. So on such a
 //! kernel, an alert may be missing if the chain leads from a task to another one that slept like this on no chain.
 //! Steps that an alert has left out are compared only by their number.
 
 mod chain;
+mod order;
 mod rebuild;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +42,9 @@ const MICROSECOND: u64 = 1_000;
 pub(crate) fn check(trace: &str, alerts: &str, kthreads: &str, limits: &Limits) -> Result<Verdict> {
     let kthreads: Result<BTreeSet<u32>, _> = kthreads.split_whitespace().map(str::parse).collect();
     let kthreads = kthreads.context("thread ids")?;
-    let (lines, marks) = lines::read(trace, is_read)?;
+    let (mut lines, marks) = lines::read(trace, is_read)?;
+    let alerts = lines::stream(alerts)?;
+    order::as_seen(&mut lines, &alerts)?;
     // Without PREEMPT_RT, these threads exist only if a boot parameter (`threadirqs`) moves handlers to threads.
     let is_rt = trace.contains("ktimers/");
     let mut rebuild = Rebuild::new(kthreads, is_rt);
@@ -63,7 +66,7 @@ pub(crate) fn check(trace: &str, alerts: &str, kthreads: &str, limits: &Limits) 
             ended += 1;
         }
     }
-    for alert in lines::stream(alerts)? {
+    for alert in alerts {
         if (marks.begin..=marks.end).contains(&alert.time) {
             let tid = u32::try_from(alert.tid)?;
             by_task.entry(tid).or_default().1.push(alert);
@@ -309,10 +312,11 @@ mod tests {
     const START: u64 = 2_000_000_000;
 
     /// A trace of lines `[CPU] FLAGS MICROSECONDS TID EVENT: FIELDS`, the times from two seconds on.
-    fn trace(lines: &[&str]) -> String {
+    fn trace<S: AsRef<str>>(lines: &[S]) -> String {
         let mut text = "# entries-in-buffer/entries-written: 9/9   #P:2\n".to_string();
         text += "  sh-1  [000] .....  1.0: tracing_mark_write: lt-witness begin\n";
         for line in lines {
+            let line = line.as_ref();
             let words: Vec<&str> = line.splitn(5, ' ').collect();
             let [cpu, flags, time, tid, event] = words[..] else {
                 panic!("{line}");
@@ -336,7 +340,7 @@ mod tests {
         )
     }
 
-    fn faults(lines: &[&str], alerts: &str) -> Vec<String> {
+    fn faults<S: AsRef<str>>(lines: &[S], alerts: &str) -> Vec<String> {
         let limits = Limits {
             usual: 5_000,
             most: 50_000,
@@ -411,10 +415,8 @@ mod tests {
                 .replace(" 71 0 local_timer_entry", " 50 0 local_timer_entry")
         });
         let chain = TIMER_CHAIN.replace("+51200", "+11200");
-        let told = |lines: &[String]| {
-            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            faults(&lines, &alert(1, 9, START + 60_000, TIMER_HEAD, &chain))
-        };
+        let alert = alert(1, 9, START + 60_000, TIMER_HEAD, &chain);
+        let told = |lines: &[String]| faults(lines, &alert);
         // A difference of 21 us is above the usual limit, but the interrupt is still recognized.
         assert_eq!(told(&lines), ["only 0 of 1 chains agree within 5us"]);
         // Another event of that CPU lies between the two times, so this is a different interrupt.
@@ -488,7 +490,6 @@ mod tests {
         assert_eq!(faults(&lines, &told), [""; 0]);
         // A task that is woken after another handler, or outside of interrupts, has no chain.
         let other = lines.map(|line| line.replace("irq/27", "irq/28"));
-        let other: Vec<&str> = other.iter().map(String::as_str).collect();
         assert!(faults(&other, &told)[0].contains("no such chain"));
     }
 
@@ -545,7 +546,6 @@ mod tests {
         let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
         let by_another = lines.map(|line| line.replace("5 2 sched", "5 1 sched"));
-        let by_another: Vec<&str> = by_another.iter().map(String::as_str).collect();
         assert_ne!(faults(&by_another, &told), [""; 0]);
     }
 
@@ -590,6 +590,85 @@ mod tests {
     }
 
     #[test]
+    fn a_softirq_may_be_preempted_between_the_two_probes_of_its_start() {
+        let lines = [
+            IDLE,
+            "[001] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
+            "[001] d.h1. 11 0 softirq_raise: vec=3 [action=NET_RX]",
+            "[001] d.h1. 12 0 irq_handler_exit: irq=27 ret=handled",
+            "[001] d..2. 15 0 sched_waking: comm=ksoftirqd/1 pid=2 prio=120 target_cpu=001",
+            "[001] d..2. 20 0 sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> \
+                next_comm=ksoftirqd/1 next_pid=2 next_prio=120",
+            "[001] ..s1. 22 2 softirq_entry: vec=3 [action=NET_RX]",
+            "[001] d.s2. 30 2 sched_switch: prev_comm=ksoftirqd/1 prev_pid=2 prev_prio=120 prev_state=R+ ==> \
+                next_comm=y next_pid=8 next_prio=49",
+            "[001] d..2. 50 8 sched_switch: prev_comm=y prev_pid=8 prev_prio=49 prev_state=S ==> \
+                next_comm=ksoftirqd/1 next_pid=2 next_prio=120",
+            "[001] d.s2. 54 2 sched_waking: comm=x pid=9 prio=120 target_cpu=001",
+            "[001] ..s1. 55 2 softirq_exit: vec=3 [action=NET_RX]",
+            &RUNS.replace("pid=0", "pid=2"),
+        ];
+        let found = |lines: &[&str], thread: &str, softirq: u64, waking: u64| {
+            let chain = format!(
+                "irq:27@1+0 raise:NET_RX@1+1000 {thread} softirq:NET_RX@1+{softirq} waking:9@1+{waking} \
+                 switch:9(x)/120@1+36000"
+            );
+            faults(lines, &alert(1, 9, START + 10_000, IRQ_HEAD, &chain))
+        };
+        let woken = "waking:2@1+4000 switch:2(ksoftirqd/1)/120@1+5000";
+        let again = "switch:2(ksoftirqd/1)/120@1+39000";
+        // The module's probe may run before the preemption or after it.
+        assert_eq!(found(&lines, woken, 2_500, 31_500), [""; 0]);
+        assert_eq!(found(&lines, again, 2_000, 2_000), [""; 0]);
+        // The time of the start decides which steps come before it.
+        let late = found(&lines, woken, 32_000, 2_000);
+        assert!(late[0].contains("waking:2 is switch:2/120"), "{late:?}");
+        // The probe has run before the softirq ends.
+        let late = found(&lines, again, 6_000, 0);
+        assert!(late[0].contains("switch:2/120 is waking:2"), "{late:?}");
+        // Without a preemption, the time of the start only differs.
+        let alone = [&lines[..7], &lines[9..]].concat();
+        assert_eq!(found(&alone, woken, 2_500, 31_500), [""; 0]);
+        let late = found(&alone, woken, 32_000, 2_000);
+        assert_eq!(late, ["only 0 of 1 chains agree within 5us"]);
+    }
+
+    #[test]
+    fn a_work_item_may_be_preempted_between_the_two_probes_of_its_start() {
+        let lines = [
+            IDLE,
+            "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
+            "[000] d.h1. 12 0 workqueue_queue_work: work struct=00000000cd function=do_it workqueue=q req_cpu=8192 cpu=0",
+            "[000] d.h2. 13 0 sched_waking: comm=kworker/0:1 pid=3 prio=120 target_cpu=000",
+            "[000] d.h1. 14 0 irq_handler_exit: irq=27 ret=handled",
+            "[000] d..2. 20 0 sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> \
+                next_comm=kworker/0:1 next_pid=3 next_prio=120",
+            "[000] ..... 22 3 workqueue_execute_start: work struct 00000000cd: function do_it",
+            "[000] d..2. 24 3 sched_switch: prev_comm=kworker/0:1 prev_pid=3 prev_prio=120 prev_state=R+ ==> \
+                next_comm=y next_pid=8 next_prio=49",
+            "[000] d..2. 26 8 sched_switch: prev_comm=y prev_pid=8 prev_prio=49 prev_state=S ==> \
+                next_comm=kworker/0:1 next_pid=3 next_prio=120",
+            "[000] d..3. 30 3 sched_waking: comm=x pid=9 prio=120 target_cpu=001",
+            "[000] ..... 31 3 workqueue_execute_end: work struct 00000000cd: function do_it",
+            RUNS,
+        ];
+        let head = IRQ_HEAD.replace("preempted=0", "preempted=1");
+        let out = "preempted:8(y)/49@0";
+        let back = "switch:3(kworker/0:1)/120@0+2000";
+        for steps in [
+            format!("work:do_it@0+2000 {out}+2000 {back} waking:9@0+4000"),
+            format!("{out}+4000 {back} work:do_it@0+1000 waking:9@0+3000"),
+        ] {
+            let chain = format!(
+                "irq:27@0+0 queue:do_it@0+2000 waking:3@0+1000 switch:3(kworker/0:1)/120@0+7000 {steps} \
+                 switch:9(x)/120@1+60000"
+            );
+            let told = alert(1, 9, START + 10_000, &head, &chain);
+            assert_eq!(faults(&lines, &told), [""; 0]);
+        }
+    }
+
+    #[test]
     fn a_work_is_followed_to_its_worker() {
         let lines = [
             IDLE,
@@ -622,7 +701,6 @@ mod tests {
                 lines.swap(7, 8);
                 lines[7] = lines[7].replace(" 31 3 ", " 29 3 ");
             }
-            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             assert!(faults(&lines, &told)[0].contains("no such chain"), "{at}");
         }
     }
@@ -648,7 +726,6 @@ mod tests {
             for at in [5, 7] {
                 other[at] = other[at].replace(old, new);
             }
-            let other: Vec<&str> = other.iter().map(String::as_str).collect();
             assert!(faults(&other, "")[0].contains("no alert for tid 9"));
         }
     }
@@ -702,7 +779,6 @@ mod tests {
         assert_eq!(faults(&lines, &told), [""; 0]);
         let other = lines
             .map(|line| line.replace("func=do_it, csd=00000000cd", "func=do_it, csd=00000000ef"));
-        let other: Vec<&str> = other.iter().map(String::as_str).collect();
         assert!(!faults(&other, &told).is_empty());
     }
 

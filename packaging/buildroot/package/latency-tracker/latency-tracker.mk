@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The module, built from this checkout, and the command, if BR2_PACKAGE_LATENCY_TRACKER_COMMAND is the path of a built
-# one. The project does not test this package: see Documentation/guide/embedded.md.
+# Builds the module from this checkout, and installs the prebuilt command that
+# BR2_PACKAGE_LATENCY_TRACKER_COMMAND names, if any. No test of the project builds this package: see
+# Documentation/guide/embedded.md.
 
 LATENCY_TRACKER_VERSION = git
 LATENCY_TRACKER_SITE = $(BR2_EXTERNAL_LATENCY_TRACKER_PATH)/../..
 LATENCY_TRACKER_SITE_METHOD = local
-# Not copied: the build results of the checkout, which can take gigabytes.
+# The build results of the checkout, which can take gigabytes, are not copied.
 LATENCY_TRACKER_OVERRIDE_SRCDIR_RSYNC_EXCLUSIONS = --exclude /build
 LATENCY_TRACKER_LICENSE = GPL-2.0 (module), GPL-2.0 or MIT (command)
 LATENCY_TRACKER_LICENSE_FILES = COPYING LICENSES/GPL-2.0.txt LICENSES/MIT.txt

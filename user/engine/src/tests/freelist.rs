@@ -32,7 +32,7 @@ impl Cell for Plain {
 
 type Pool<P> = Freelist<Plain, P>;
 
-/// Four nodes of one CPU, in a line.
+/// Four nodes in a line, with one CPU each.
 type Line = Host<4, 4, 0x3210>;
 
 fn pool<P: Platform>(capacity: u32) -> Pool<P> {
@@ -120,7 +120,7 @@ fn order<P: Platform<Guard = Guard>>(cpu: usize, each: u32) -> Vec<u32> {
 }
 
 #[test]
-fn the_nearest_node_is_robbed_first() {
+fn cells_are_stolen_from_the_nearest_node_first() {
     assert_eq!(order::<Line>(0, 64), [0, 1, 2, 3]);
     assert_eq!(order::<Line>(1, 64), [1, 0, 2, 3]);
     assert_eq!(order::<Line>(2, 64), [2, 1, 3, 0]);
@@ -137,15 +137,15 @@ fn a_cell_goes_home() {
         put(&pool, 0, index);
     }
     for _ in 0..32 {
-        assert!(get(&pool, 2).unwrap().to_raw() >= 32, "from node 1");
+        assert!(get(&pool, 2).unwrap().to_raw() >= 32, "not from node 1");
     }
     assert!(
         get(&pool, 2).unwrap().to_raw() < 32,
-        "from node 0, when node 1 is empty"
+        "not from node 0, though node 1 is empty"
     );
 }
 
-/// Events start at the same cost on a CPU without memory: there is no search after the first ones.
+/// Starting an event costs no more on a CPU without memory: only the first events need a search.
 #[test]
 fn a_cpu_without_memory_keeps_some_of_the_nearest_node() {
     fn check<P: Platform<Guard = Guard>>(cpu: usize, home: u32) {
@@ -258,10 +258,10 @@ fn a_pool_grows_when_it_has_to_and_no_further() {
     assert_eq!(
         crate::host::calls_of_grower() - calls,
         3,
-        "asked once for each growth"
+        "requests, one for each growth"
     );
     assert_eq!(get(&pool, 0), None);
-    assert!(!pool.wants_to_grow(), "it cannot");
+    assert!(!pool.wants_to_grow(), "at its maximum");
     assert_eq!(off_guard(|| pool.grow(200)), Ok(0));
     let distinct: HashSet<_> = held.iter().copied().collect();
     assert_eq!(distinct, pool.cells().map(|(index, _)| index).collect());
@@ -290,8 +290,8 @@ fn growth_that_fails_leaves_a_sound_pool() {
     assert_eq!(all.len(), pool.capacity() as usize);
 }
 
-/// The chunks of a failed growth must not keep entries of the directory, which the last growth
-/// would lack.
+/// A failed growth must not use up entries of the directory, or there would be too few for the last
+/// growth.
 #[test]
 fn growth_that_fails_often_gets_there_at_last() {
     use crate::sys::memory::with_budget;
@@ -308,7 +308,7 @@ fn growth_that_fails_often_gets_there_at_last() {
 }
 
 #[test]
-fn a_cpu_that_goes_leaves_its_cells_to_the_pools() {
+fn a_cpu_that_goes_offline_leaves_its_cells_to_the_pools() {
     let pool = pool::<Numa>(400);
     let held: Vec<_> = (0..20).map(|_| get(&pool, 1).unwrap()).collect();
     for index in held {
@@ -320,7 +320,7 @@ fn a_cpu_that_goes_leaves_its_cells_to_the_pools() {
     let first: Vec<_> = (0..200).map(|_| get(&pool, 0).unwrap()).collect();
     assert!(
         first.iter().all(|index| index.to_raw() >> 12 == 0),
-        "all of node 0"
+        "not all from node 0"
     );
 }
 
@@ -397,7 +397,7 @@ fn free_is_never_above_the_capacity() {
         let free = interrupted(hook, || engine.free());
         assert!(
             free <= 8,
-            "{free} of 8 are free, begins before operation {after}"
+            "{free} of 8 are free, interrupted before operation {after}"
         );
         interrupts += came.get();
     }

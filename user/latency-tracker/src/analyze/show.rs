@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use lt_common::out;
 use lt_model::why::{Cause, Leaf, Limit, Piece, Place, causes, instead};
 use lt_model::{
-    Context, FileName, Handler, Kind, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use,
-    Vector, why,
+    Before, Context, FileName, Handler, Kind, Model, Name, Raiser, Runtime, ThreadId, Unrecorded,
+    Use, Vector, why,
 };
 use lt_proc::Nanos;
 use serde::Serialize;
@@ -357,6 +357,7 @@ impl Shown<'_> {
             count: sum.count,
             longest: sum.longest,
             served: self.served_json(&sum),
+            busy: self.busy_json(&sum),
         };
         let step = |piece: &Piece| Step {
             begin: piece.begin,
@@ -381,11 +382,7 @@ impl Shown<'_> {
     /// The requests that a disk served while a thread waited for a free one, if they are recorded. `None` for another
     /// cause.
     fn served_json(&self, sum: &why::Sum) -> Option<Option<Served>> {
-        if !matches!(sum.cause, Cause::Held(..)) {
-            return None;
-        }
-        let is_of = |piece: &&Piece| piece.thread == sum.thread && piece.cause == sum.cause;
-        let (_, served) = why::served(self.model, self.pieces.iter().filter(is_of))?;
+        let (_, served) = why::served(self.model, self.held_in(sum)?)?;
         let by = |by: &lt_model::ServedFor| ServedFor {
             thread: by.thread.map(|thread| self.thread_json(thread)),
             requests: by.requests,
@@ -397,6 +394,24 @@ impl Shown<'_> {
             at_least: served.is_least,
             by: served.by.iter().map(by).collect(),
         }))
+    }
+
+    /// The busy time of the disk for a free request of which a thread waited, if it is known.
+    fn busy_json(&self, sum: &why::Sum) -> Option<Busy> {
+        let (_, busy) = why::busy(self.model, self.held_in(sum)?)?;
+        Some(Busy {
+            since: busy.since,
+            time: busy.until - busy.since,
+            at_least: busy.before != Before::Idle,
+            longest_pause: busy.pause,
+        })
+    }
+
+    /// The pieces of this cause, if it held a request back.
+    fn held_in(&self, sum: &why::Sum) -> Option<impl Iterator<Item = &Piece>> {
+        let is_of = move |piece: &&Piece| piece.thread == sum.thread && piece.cause == sum.cause;
+        let is_held = matches!(sum.cause, Cause::Held(..));
+        is_held.then(|| self.pieces.iter().filter(is_of))
     }
 
     pub(super) fn thread_json(&self, id: ThreadId) -> Thread {
@@ -582,10 +597,11 @@ pub(crate) struct Json {
     path: Vec<Step>,
 }
 
+/// A thread, and its name at the end of the range, if that is known.
 #[derive(Serialize)]
 pub(crate) struct Thread {
-    tid: i32,
-    comm: Option<String>,
+    pub(crate) tid: i32,
+    pub(crate) comm: Option<String>,
 }
 
 /// The raiser of a softirq, if recorded.
@@ -676,6 +692,8 @@ struct Sum {
     /// `null` if not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     served: Option<Option<Served>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    busy: Option<Busy>,
 }
 
 /// The requests that a disk served while a thread waited for a free one.
@@ -687,6 +705,19 @@ struct Served {
     /// Whether the time is a lower bound.
     at_least: bool,
     by: Vec<ServedFor>,
+}
+
+/// The busy time of a disk at the end of a wait for a free request of it.
+#[derive(Serialize)]
+struct Busy {
+    /// Start, ns.
+    since: u64,
+    /// Time from then to the end of the wait, ns.
+    time: u64,
+    /// Whether the disk may have been busy before.
+    at_least: bool,
+    /// Upper bound of the pauses, ns.
+    longest_pause: u64,
 }
 
 /// The requests of one thread.

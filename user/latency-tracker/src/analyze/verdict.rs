@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A path in one sentence: the cause that took the most time, and up to two others if it is less than half.
+//! A path in one sentence: the cause that took the most time, and up to two others if it is less than half. Another
+//! sentence follows if a thread waited for a busy disk.
 
 use std::collections::{HashMap, HashSet};
 
 use lt_common::out;
-use lt_model::why::{Cause, Leaf, Piece, Quota, handled, looks_like_a_quota, served, used};
-use lt_model::{Events, Model, Use};
+use lt_model::why::{
+    Cause, Leaf, Piece, Quota, busy, handled, looks_like_a_quota, served, used, woken_by,
+};
+use lt_model::{Before, Events, Model, Use};
 
-use super::show::{Group, Shown};
+use super::show::{Group, Shown, Thread};
 use super::words::{addition, disk_name, held, name_at, unrecorded, used_by};
 use lt_proc::Nanos;
 
@@ -17,23 +20,63 @@ const OTHERS: usize = 2;
 /// Another cause is named only if it is at least 1/`LARGE` of the time.
 const LARGE: u64 = 5;
 
+/// Maximum number of threads named as those whose requests a disk served.
+const NAMED: usize = 4;
+
 impl Shown<'_> {
-    /// `98 % of the delay (604.0ms): victim/525 waited for server/526, which waited for a timer.` If no cause is half
-    /// of the time, up to `OTHERS` more are named: `42 % of the delay (420.0ms): ...; 31 %: ...`
+    /// [`Self::verdict_at`] without times of day.
     pub(crate) fn verdict(&self) -> Option<String> {
+        self.verdict_at(&|_| None)
+    }
+
+    /// `98 % of the delay (604.0ms): victim/525 waited for server/526, which waited for a timer.` If no cause is half
+    /// of the time, up to `OTHERS` more are named: `42 % of the delay (420.0ms): ...; 31 %: ...` A sentence follows for
+    /// each wait for a busy disk. `clock` returns the time of day of a time of the trace, if that is known.
+    pub(crate) fn verdict_at(&self, clock: &dyn Fn(u64) -> Option<String>) -> Option<String> {
         let took = self.range.1 - self.range.0;
-        let all = self.groups(false);
-        let (most, others) = all.split_first()?;
+        let named = self.named();
+        let (most, others) = named.split_first()?;
         let share = out::share(most.time, took, self.facts.whole);
         let mut sentence = share + &self.clause(most);
-        if most.time < took.div_ceil(2) {
-            let large = others.iter().filter(|of| of.time >= took.div_ceil(LARGE));
-            for of in large.take(OTHERS) {
-                let percent = of.time * 100 / took.max(1);
-                sentence += &format!("; {percent} %{}", self.clause(of));
+        for of in others {
+            let percent = of.time * 100 / took.max(1);
+            sentence += &format!("; {percent} %{}", self.clause(of));
+        }
+        let busy = named.iter().filter_map(|of| self.busy_since(of, clock));
+        let sentences: Vec<_> = std::iter::once(sentence + ".").chain(busy).collect();
+        Some(sentences.join(" "))
+    }
+
+    /// The causes that the sentence names, the largest first.
+    fn named(&self) -> Vec<Group> {
+        let took = self.range.1 - self.range.0;
+        let mut all = self.groups(false);
+        let is_half = |most: &Group| most.time >= took.div_ceil(2);
+        let others = match all.first().is_none_or(is_half) {
+            true => 0,
+            false => OTHERS,
+        };
+        let large = all.iter().skip(1).take(others);
+        let large = large.filter(|of| of.time >= took.div_ceil(LARGE)).count();
+        all.truncate(1 + large);
+        all
+    }
+
+    /// The threads named as those whose requests a disk served, each once, without those that have ended in the trace.
+    pub(crate) fn served_threads(&self) -> Vec<Thread> {
+        let mut threads = Vec::new();
+        for of in self.named() {
+            let served = served(self.model, self.pieces_of(&of)).and_then(|(_, served)| served);
+            let by = served.iter().flat_map(|served| &served.by);
+            for id in by.filter_map(|by| by.thread).take(NAMED) {
+                if !threads.contains(&id) {
+                    threads.push(id);
+                }
             }
         }
-        Some(sentence + ".")
+        let has_ended = |id| self.model.thread(id).is_none_or(|thread| thread.dead);
+        let threads = threads.into_iter().filter(|id| !has_ended(*id));
+        threads.map(|id| self.thread_json(id)).collect()
     }
 
     /// The clause that follows the share of a cause.
@@ -45,11 +88,12 @@ impl Shown<'_> {
         let more = addition(self.model, of.cause).map(|more| format!("; {more}"));
         let (who, did) = (self.who(of), self.did(of));
         let served = self.served_meanwhile(of).unwrap_or_default();
+        let woken = self.woken_by_another_disk(of).unwrap_or_default();
         let late = self.late_handler(of).unwrap_or_default();
         let interrupts = self.perhaps_interrupts(of).unwrap_or_default();
         let owner = self.perhaps_owner(of).unwrap_or_default();
         format!(
-            ": {who}{did}{}{served}{late}{interrupts}{owner}",
+            ": {who}{did}{}{served}{woken}{late}{interrupts}{owner}",
             more.unwrap_or_default()
         )
     }
@@ -63,8 +107,6 @@ impl Shown<'_> {
 
     /// An addition for a thread that waited for a free request of a disk: the requests that the disk served meanwhile.
     fn served_meanwhile(&self, of: &Group) -> Option<String> {
-        /// Maximum number of threads to name.
-        const NAMED: usize = 4;
         let (disk, served) = served(self.model, self.pieces_of(of))?;
         let disk = disk_name(self.model, disk);
         let Some(served) = served else {
@@ -86,7 +128,12 @@ impl Shown<'_> {
             n => format!("{} requests", out::thousands(n)),
         };
         let what = match (served.requests - unknown, unknown) {
-            (0, 0) => return None,
+            (0, 0) if served.is_least => {
+                return Some(format!(
+                    "; whether {disk} served a request meanwhile is not recorded"
+                ));
+            }
+            (0, 0) => "no request".into(),
             (0, unknown) => format!("{} whose submitter is not recorded", requests(unknown)),
             (known, 0) => format!("{} of {who}", requests(known)),
             (known, unknown) => format!(
@@ -97,10 +144,48 @@ impl Shown<'_> {
         };
         let least = if served.is_least { "at least " } else { "" };
         let time = match served.time {
+            0 if served.is_least => " (for how long is not recorded)".into(),
             0 => String::new(),
             time => format!(" ({least}{} of the wait)", Nanos(time)),
         };
         Some(format!("; meanwhile {disk} served {what}{time}"))
+    }
+
+    /// An addition for a thread that waited for a free request of a disk: the other disks whose completions woke it.
+    fn woken_by_another_disk(&self, of: &Group) -> Option<String> {
+        let disks = woken_by(self.model, self.pieces_of(of)).into_iter();
+        let disks: Vec<_> = disks
+            .map(|disk| format!("a completion of {}", disk_name(self.model, disk)))
+            .collect();
+        let waits = match self.pieces_of(of).count() {
+            1 => "the wait",
+            _ => "some of the waits",
+        };
+        (!disks.is_empty()).then(|| format!("; {} ended {waits}", disks.join(" and ")))
+    }
+
+    /// A sentence for a thread that waited for a free request of a disk: since when the disk had been busy.
+    fn busy_since(&self, of: &Group, clock: &dyn Fn(u64) -> Option<String>) -> Option<String> {
+        let (disk, busy) = busy(self.model, self.pieces_of(of))?;
+        let disk = disk_name(self.model, disk);
+        let time = Nanos(busy.until - busy.since);
+        let least = match busy.before {
+            Before::Idle => "",
+            Before::Missing | Before::Unrecorded => "at least ",
+        };
+        let since = match (busy.before, clock(busy.since)) {
+            (Before::Unrecorded, _) => ", since the start of the recording or earlier".into(),
+            (Before::Missing, Some(clock)) => format!(", since {clock} or earlier"),
+            (Before::Idle, Some(clock)) => format!(", since {clock}"),
+            (_, None) => String::new(),
+        };
+        let pause = match busy.pause {
+            0 => "without a pause".into(),
+            pause => format!("with no pause longer than {}", Nanos(pause)),
+        };
+        Some(format!(
+            "By the end of the wait, {disk} had been busy for {least}{time}{since}, {pause}."
+        ))
     }
 
     /// An addition for a thread that ran in a `futex` call that locks with priority inheritance.
@@ -402,7 +487,7 @@ mod tests {
         made::{self, R, S, at, model, waking},
         words::Facts,
     };
-    use lt_model::{SwitchedOut, What, why};
+    use lt_model::{Disk, Event, Stage, SwitchedOut, What, why};
 
     /// `late/7` waits for three workers, 4 ns each, and for `hog/8`, 7 ns.
     #[test]
@@ -455,6 +540,63 @@ mod tests {
         let lines = shown.lines(Part::Longest(9), 9);
         let row = |line: &String| line.starts_with("12ns") && line.contains("worker (3 threads)");
         assert!(lines.iter().any(row), "{lines:?}");
+    }
+
+    /// Two disks share a tag. From 10 ms to 800 ms, 7 waits for it, for a request of 8:16. A request of 8:0 has it.
+    #[test]
+    fn the_disk_that_frees_a_tag_is_named_if_it_is_another_one() {
+        let (first, second) = (Disk(8 << 20), Disk(8 << 20 | 16));
+        let request = made::request;
+        let said = |in_flight: Option<Event<'static>>| {
+            let mut events = vec![
+                made::switch(0, 0, 0, R, 8),
+                request(1, Stage::Issued, second, 1024),
+                made::completed(2, second, Some((1024, 8))),
+                request(3, Stage::Queued, first, 64),
+                request(4, Stage::Allocated, first, 64),
+                request(5, Stage::Issued, first, 64),
+                made::switch(6, 0, 8, S, 7),
+                request(8, Stage::Queued, second, 256),
+            ];
+            events.extend(in_flight);
+            events.extend([
+                made::switch(10, 0, 7, S, 0),
+                at(800, 0, What::Timer { function: None }),
+                made::completed(800, first, Some((64, 8))),
+                waking(800, 0, 7),
+                at(801, 0, What::TimerEnd),
+                made::switch(810, 0, 0, R, 7),
+                request(811, Stage::Allocated, second, 256),
+                request(812, Stage::Issued, second, 256),
+                made::switch(900, 0, 7, S, 0),
+            ]);
+            for event in &mut events {
+                event.time *= 1_000_000;
+            }
+            let model = model(&events);
+            let thread = model.by_tid(7).next().unwrap();
+            let range = (10_000_000, 810_000_000);
+            let pieces = why::path(&model, thread, range.0, range.1);
+            let shown = Shown {
+                model: &model,
+                thread,
+                range,
+                pieces: &pieces,
+                facts: &Facts::NONE,
+            };
+            shown.verdict().unwrap()
+        };
+        let held = "98 % of the time (790.0ms): late/7 waited for a request held back before disk 8:16: no free request; \
+                    the reason is a lack of tags, writeback throttling, io.cost or io.latency";
+        let woken = "a completion of disk 8:0 ended the wait.";
+        assert_eq!(
+            said(None),
+            format!("{held}; meanwhile disk 8:16 served no request; {woken}")
+        );
+        // Its completion is not recorded.
+        let unknown = "whether disk 8:16 served a request meanwhile is not recorded";
+        let other = request(9, Stage::Issued, second, 2048);
+        assert_eq!(said(Some(other)), format!("{held}; {unknown}; {woken}"));
     }
 
     /// As on PREEMPT_RT, `ktimers/1` runs the timer of 7, and `hog/8` occupies the CPU of `ktimers/1`.

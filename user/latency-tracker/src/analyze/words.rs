@@ -124,10 +124,12 @@ pub(crate) fn name_at(model: &Model, id: ThreadId, time: u64) -> String {
     }
 }
 
-/// `sda`, or `disk 8:0` if the name is not known.
+/// `disk sda`, or `disk 8:0` if the name is not known.
 pub(crate) fn disk_name(model: &Model, disk: Disk) -> String {
-    let name = model.disk_name(disk).map(out::printable);
-    name.unwrap_or_else(|| format!("disk {disk}"))
+    match model.disk_name(disk) {
+        Some(name) => format!("disk {}", out::printable(name)),
+        None => format!("disk {disk}"),
+    }
 }
 
 /// What a thread waits for at `time`: `waits in read for b/8`.
@@ -250,15 +252,17 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
         Cause::Held(_, Place::Limited, _) => return None,
         Cause::Held(_, place, _) => match place {
             Place::Unsubmitted => {
-                "by io.max of a cgroup, or by the thread that submits the request"
+                "io.max of a cgroup held it back, or another thread had to submit it"
             }
-            Place::Stacked => "by device mapper or md",
-            Place::Unallocated => "by a lack of tags, by writeback throttling or by io.cost",
+            Place::Stacked => "device mapper or md held it back",
+            Place::Unallocated => {
+                "the reason is a lack of tags, writeback throttling, io.cost or io.latency"
+            }
             Place::NoTag => "the stack shows blk_mq_get_tag",
             Place::WritebackThrottling => "the stack shows wbt_wait",
             Place::IoCost => "the stack shows ioc_rqos_throttle",
             Place::IoLatency => "the stack shows blkcg_iolatency_throttle",
-            Place::Queued => "by the I/O scheduler, or by a busy disk",
+            Place::Queued => "the I/O scheduler held it back, or the disk was busy",
             Place::Unrecorded | Place::Limited => {
                 "the place is not recorded (enable block_bio_queue and block_getrq)"
             }
@@ -278,7 +282,7 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
             "threads have written more data than may wait for writeback (vm.dirty_*)"
         }
         Cause::For(Leaf::Completion(_), _) => {
-            "the place where the request was held back is not recorded (enable block_rq_issue)"
+            "the place where the request was held back is not recorded (enable block_rq_issue, unless identical requests were in flight)"
         }
         Cause::For(Leaf::Packet(Raiser::Timer), _) => {
             "it is a delayed ACK, a retransmission, a paced packet, or one that a device received earlier (gro_flush_timeout)"

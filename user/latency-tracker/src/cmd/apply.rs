@@ -226,13 +226,42 @@ impl<'a> Apply<'a> {
             None => Done::Changed,
             Some(obstacle) => {
                 self.root.remove(&entry.name)?;
-                self.books.note(&entry.name, None)?;
-                create(self.root, &entry.name, &entry.tracker, &settings, &|_| ())?;
+                let noted = self.books.note(&entry.name, None);
+                let replaced = noted.and_then(|()| {
+                    create(self.root, &entry.name, &entry.tracker, &settings, &|_| ())
+                });
+                replaced.map_err(|error| self.restore(running, before.as_ref(), error))?;
                 Done::Restarted(obstacle)
             }
         };
         self.books.note(&entry.name, Some(entry))?;
         Ok(done)
+    }
+
+    /// Starts a removed instance again, with the parameters that it had, since its replacement failed with this error.
+    /// Returns the error with what has become of the instance.
+    fn restore(
+        &mut self,
+        old: &Instance,
+        before: Option<&Entry>,
+        error: anyhow::Error,
+    ) -> anyhow::Error {
+        match self.root.create(&old.name, &old.tracker, &old.settings()) {
+            Ok(()) => {
+                if let Err(error) = self.books.note(&old.name, before) {
+                    out::note(&format!("{error:#}"));
+                }
+                error.context(
+                    "the instance was started again as it was, with new counters and alerts, since its replacement \
+                     failed",
+                )
+            }
+            Err(again) => error.context(format!(
+                "the instance was removed, and neither replaced nor started again ({again}); to start it again: \
+                 echo '{old}' >{}/control",
+                self.root.path().display()
+            )),
+        }
     }
 
     /// Looks up the path of the cgroup again, since the running instance is limited to a cgroup that does not exist.
@@ -375,4 +404,49 @@ fn said(entry: &Entry, done: &Done) -> String {
         Done::Nothing => ("unchanged", String::new()),
     };
     format!("{what} {} ({}){more}", entry.name, entry.place())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_that_cannot_be_replaced_is_started_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = ProcRoot::new(dir.path().join("proc"));
+        let books = Books::open(&dir.path().join("run")).unwrap();
+        let mut apply = Apply::new(&root, books, &[]);
+        let line = r"slow offcpu enabled=0 threshold=20000000 comm=a\x20b";
+        let old = Instance::parse(line).unwrap();
+        let before = Entry {
+            file: "a.conf".into(),
+            line: 1,
+            name: "slow".into(),
+            tracker: "offcpu".into(),
+            settings: vec!["enabled=0".into()],
+        };
+        let mut restore = || {
+            let error = apply.restore(&old, Some(&before), anyhow!("no memory"));
+            let noted = apply.books.of("slow");
+            let is_noted = noted.is_some_and(|noted| noted.same(&before));
+            (format!("{error:#}"), is_noted)
+        };
+        // Without the module, nothing can be started.
+        let (error, is_noted) = restore();
+        let how = format!(
+            "echo '{line}' >{}/control: no memory",
+            root.path().display()
+        );
+        assert!(error.ends_with(&how) && !is_noted, "{error}");
+        let control = root.path().join("control");
+        fs::create_dir(root.path()).unwrap();
+        fs::write(&control, "").unwrap();
+        let (error, is_noted) = restore();
+        assert!(
+            error.starts_with("the instance was started again as it was"),
+            "{error}"
+        );
+        assert!(error.ends_with(": no memory") && is_noted, "{error}");
+        assert_eq!(fs::read_to_string(&control).unwrap(), format!("{line}\n"));
+    }
 }

@@ -80,8 +80,9 @@ impl Watcher<'_> {
         end: Option<Instant>,
     ) -> Result<()> {
         let mut lines = Lines::default();
+        let output = out::pipe();
         while self.args.count.is_none_or(|count| self.seen < count) {
-            if signals.wait(Some(file), end)? != Wake::Ready {
+            if signals.wait_while_read(output.as_ref(), Some(file), end)? != Wake::Ready {
                 return Ok(());
             }
             let chunk = lines.read(file).context("cannot read the alerts")?;

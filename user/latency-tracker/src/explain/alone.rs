@@ -12,8 +12,8 @@ use crate::ustack;
 const FUNCTIONS: usize = 10;
 const INSIDE: usize = 3;
 
-/// Describes the late operation, which ended or timed out at this time of day, and the longest late operations of the
-/// same thread within it.
+/// Describes the late operation, which ended or timed out at this time of day, and the longest of those `others` that
+/// are of the same thread and within it.
 pub(crate) fn text_at(late: &Alert, others: &[Alert], clock: &str) -> String {
     let text = text(late, others);
     match text.split_once('\n') {
@@ -22,7 +22,7 @@ pub(crate) fn text_at(late: &Alert, others: &[Alert], clock: &str) -> String {
     }
 }
 
-/// Describes the late operation, and the longest late operations of the same thread within it.
+/// Describes the late operation, and the longest of those `others` that are of the same thread and within it.
 pub(crate) fn text(late: &Alert, others: &[Alert]) -> String {
     let mut lines = vec![head(late)];
     lines.extend(reasons(late, 2));
@@ -55,17 +55,24 @@ pub(crate) fn unfinished(tracker: &str, pending: &Pending) -> Vec<String> {
 
 /// Whether an operation began and ended within another operation of its thread. A tid of 0 does not identify a thread:
 /// it means that the owner is unknown, or an idle task, of which each CPU has one.
-fn is_inside(alert: &Alert, outer: &Alert) -> bool {
-    (alert.instance != outer.instance || alert.seq != outer.seq)
-        && alert.tid != 0
+pub(crate) fn is_inside(alert: &Alert, outer: &Alert) -> bool {
+    alert.tid != 0
         && alert.tid == outer.tid
         && alert.start() >= outer.start()
         && alert.time <= outer.time
+        && (alert.instance != outer.instance || alert.seq != outer.seq)
 }
 
 fn head(alert: &Alert) -> String {
+    let owner = crate::explain::owner(alert);
+    let (what, time) = (what(alert), took(alert));
+    out::printable(&format!("{owner}: {what}, for {time}"))
+}
+
+/// Names the operation of an alert: a system call, a wait, a request.
+pub(crate) fn what(alert: &Alert) -> String {
     let fields = &alert.fields;
-    let what = match alert.tracker.as_str() {
+    match alert.tracker.as_str() {
         "syscall" => fields
             .text("call")
             .map_or("a system call".into(), Into::into),
@@ -77,14 +84,17 @@ fn head(alert: &Alert) -> String {
         },
         "block" => alert.subject(),
         other => other.to_string(),
-    };
-    let (least, delay) = (least(fields), Nanos(alert.delay));
+    }
+}
+
+/// The delay of an alert, and whether it is a lower bound.
+pub(crate) fn took(alert: &Alert) -> String {
+    let (least, delay) = (least(&alert.fields), Nanos(alert.delay));
     let so_far = match alert.reason {
         Reason::Timeout => " so far",
         _ => "",
     };
-    let owner = crate::explain::owner(alert);
-    out::printable(&format!("{owner}: {what}, for {least}{delay}{so_far}"))
+    format!("{least}{delay}{so_far}")
 }
 
 /// The words before a delay that is a lower bound.

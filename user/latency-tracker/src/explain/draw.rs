@@ -10,6 +10,7 @@ use lt_common::out;
 use lt_proc::evidence::Evidence;
 use lt_proc::{Alert, Nanos};
 
+use super::proofs::ByThread;
 use super::why::Why;
 use super::{Report, block, proofs};
 use crate::analyze::picture::{Alarm, Picture, Way};
@@ -23,6 +24,7 @@ pub(super) const MARGIN: u64 = 10;
 pub(super) fn draw(
     told: &Told,
     evidence: &Evidence,
+    beside: &ByThread<'_>,
     reports: &[Report<'_>],
     file: &Path,
     interrupted: &AtomicBool,
@@ -38,7 +40,8 @@ pub(super) fn draw(
     let paths: Vec<_> = of_threads
         .filter_map(|(number, report)| {
             let alert = report.alert;
-            let (thread, pieces) = Why::new(told, alert, evidence).into_path()?;
+            let why = Why::new(told, alert, evidence, beside.during(alert));
+            let (thread, pieces) = why.into_path()?;
             Some((number, thread, (alert.start(), alert.time), pieces))
         })
         .collect();

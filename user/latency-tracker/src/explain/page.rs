@@ -12,6 +12,7 @@ use lt_proc::evidence::Evidence;
 use lt_proc::{Alert, Nanos};
 
 use super::draw::{MARGIN, alarm_name};
+use super::proofs::ByThread;
 use super::why::Why;
 use super::{Report, block, proofs};
 use crate::analyze::page::{Limits, path, without_path};
@@ -22,10 +23,12 @@ use crate::trace::Told;
 /// Maximum number of views. Of more alerts, only the ones with the longest delays have a view.
 const VIEWS: usize = 50;
 
-/// The page. Given the number of views, `bars` returns the maximum number of bars in each.
+/// The page. Given the number of views, `bars` returns the maximum number of bars in each. `beside`: see
+/// [`Why::new`].
 pub(super) fn page(
     told: &Told,
     evidence: &Evidence,
+    beside: &ByThread<'_>,
     reports: &[Report<'_>],
     bars: fn(usize) -> usize,
     interrupted: &AtomicBool,
@@ -50,7 +53,7 @@ pub(super) fn page(
         ..Facts::NONE
     };
     let chosen = longest.iter().filter_map(|i| reports.get(*i));
-    let views = chosen.map(|report| view(told, evidence, &facts, report, limits));
+    let views = chosen.map(|report| view(told, evidence, beside, &facts, report, limits));
     let views: Vec<View> = views.collect::<Result<_>>()?;
     let title = match &views[..] {
         [one] => one.name.clone(),
@@ -67,6 +70,7 @@ pub(super) fn page(
 fn view(
     told: &Told,
     evidence: &Evidence,
+    beside: &ByThread<'_>,
     facts: &Facts,
     report: &Report<'_>,
     limits: Limits<'_>,
@@ -98,7 +102,7 @@ fn view(
         without_path(&mut view, &told.model, facts, range, &alarm, limits)?;
         return Ok(view);
     }
-    let why = Why::new(told, alert, evidence);
+    let why = Why::new(told, alert, evidence, beside.during(alert));
     // Not wrapped, even if standard output is a terminal.
     view.text = out::whole(|| why.text());
     view.notes = why.notes();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Facts that are not in the trace: counters of cgroups (`evidence.json` of a capture), and the alert's stack.
+//! Facts that are not in the trace: counters of cgroups (`evidence.json` of a capture), and stacks in alerts.
 //!
 //! ```text
 //!        read                              read
@@ -10,18 +10,27 @@
 //!
 //! A counter covers all threads of its cgroup. If the counter grew, a given thread may have been held back. If it did
 //! not grow, no thread was held back.
+//!
+//! A stack shows where a thread slept, and belongs to one time off the CPU. It is in the explained alert, or in another
+//! alert of the same thread:
+//!
+//! ```text
+//! alert of syscall   |=========================|      has ended, so it has no stack
+//! alert of offcpu         |==============|            has the stack of this sleep
+//! thread             |runs|    sleeps    |runs |
+//! ```
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use lt_model::why::{Beside, Leaf, Quota, Slept};
+use lt_model::why::{Beside, Cause, Leaf, Piece, Quota, Slept};
 use lt_model::{Interval, Model, Sleep, State, ThreadId, Vector};
 use lt_proc::evidence::{Cgroup, Counters, Evidence};
 use lt_proc::{Alert, Reason};
 
-use super::resource;
+use super::{alone, resource};
 use crate::analyze::words::Facts;
 
 /// The `evidence.json` of a capture, given the directory of the capture or the `trace` in it. A capture may have none.
@@ -49,33 +58,105 @@ pub(super) fn read(directory: &Path) -> Result<Option<Evidence>> {
     serde_json::from_str(&text).with_context(about).map(Some)
 }
 
+/// A stack of the alert's thread.
+struct Stack<'b> {
+    /// The alert that has the stack, unless it is the explained one.
+    other: Option<&'b Alert>,
+    /// The time off the CPU to which the stack belongs.
+    range: (u64, u64),
+    /// The resource that the thread waited for, if the stack shows it.
+    resource: Option<resource::Resource>,
+}
+
+/// Alerts by thread, and by time for each thread.
+pub(super) struct ByThread<'b>(Vec<&'b Alert>);
+
+impl<'b> ByThread<'b> {
+    pub(super) fn new(alerts: &'b [Alert]) -> Self {
+        let mut all: Vec<&Alert> = alerts.iter().collect();
+        all.sort_by_key(|alert| (alert.tid, alert.time));
+        Self(all)
+    }
+
+    /// The alerts of the thread of this alert that were raised during its delay.
+    pub(super) fn during(&self, alert: &Alert) -> &[&'b Alert] {
+        let place = |other: &Alert| (other.tid, other.time);
+        let (from, to) = ((alert.tid, alert.start()), place(alert));
+        let from = self.0.partition_point(|other| place(other) < from);
+        let to = self.0.partition_point(|other| place(other) <= to);
+        self.0.get(from..to).unwrap_or_default()
+    }
+}
+
 /// Facts about one alert and its thread.
-pub(super) struct Proofs<'a> {
+pub(super) struct Proofs<'a, 'b> {
     model: &'a Model,
     evidence: &'a Evidence,
-    /// The thread of the alert, the time in which it was off the CPU with the alert's stack, and the resource if the
-    /// stack shows it.
-    stack: Option<(ThreadId, (u64, u64), Option<resource::Resource>)>,
+    /// The thread of the alert.
+    thread: Option<ThreadId>,
+    /// The stacks of this thread: of the alert itself, and of other alerts during the delay; in the order of their
+    /// times, one for each.
+    stacks: Vec<Stack<'b>>,
     /// The alert's thread and its off-CPU time, if the alert shows that a quota held the thread back at first.
     held: Option<(ThreadId, (u64, u64))>,
 }
 
-impl<'a> Proofs<'a> {
+impl<'a, 'b> Proofs<'a, 'b> {
+    /// Collects the facts for an alert. Of the alerts in `beside`, those about times within its delay count.
     pub(super) fn new(
         model: &'a Model,
         evidence: &'a Evidence,
         alert: &Alert,
+        beside: &[&'b Alert],
         thread: Option<ThreadId>,
     ) -> Self {
-        let off = thread.and_then(|thread| Some((thread, stack_range(model, alert, thread)?)));
-        let resource = || resource::of_alert(alert).filter(|resource| resource.direct);
-        let stack = off.filter(|_| !alert.stack().is_empty());
+        let off = |alert: &Alert| thread.and_then(|thread| stack_range(model, alert, thread));
+        let stack = |alert: &Alert, other: Option<&'b Alert>| {
+            if alert.stack().is_empty() {
+                return None;
+            }
+            let range = off(alert)?;
+            let resource = resource::of_alert(alert).filter(|resource| resource.direct);
+            Some(Stack {
+                other,
+                range,
+                resource,
+            })
+        };
+        let is_inside = |other: &&'b Alert| alone::is_inside(other, alert);
+        let inside = beside.iter().copied().filter(is_inside);
+        let others = inside.filter_map(|other| stack(other, Some(other)));
+        let mut stacks: Vec<Stack<'b>> = stack(alert, None).into_iter().chain(others).collect();
+        // Of two stacks of one time, that of the alert itself stays: the sort is stable.
+        stacks.sort_by_key(|stack| stack.range);
+        stacks.dedup_by_key(|stack| stack.range);
+        let held = thread.filter(|_| resource::is_held_by_quota(alert));
         Self {
             model,
             evidence,
-            stack: stack.map(|(thread, range)| (thread, range, resource())),
-            held: off.filter(|_| resource::is_held_by_quota(alert)),
+            thread,
+            stacks,
+            held: held.and_then(|thread| Some((thread, off(alert)?))),
         }
+    }
+
+    /// The alerts other than the explained one whose stacks show causes of these pieces.
+    pub(super) fn shown_by(&self, pieces: &[Piece]) -> Vec<&'b Alert> {
+        let mut used: Vec<&Alert> = Vec::new();
+        for piece in pieces.iter().filter(|p| Some(p.thread) == self.thread) {
+            let Some(function) = function_of(piece.cause) else {
+                continue;
+            };
+            let is_of = |resource: resource::Resource| resource.function == function;
+            let stack = self.stack_at(piece.begin, piece.end);
+            let stack = stack.filter(|stack| stack.resource.is_some_and(is_of));
+            if let Some(other) = stack.and_then(|stack| stack.other)
+                && !used.iter().any(|known| std::ptr::eq(*known, other))
+            {
+                used.push(other);
+            }
+        }
+        used
     }
 
     /// The facts needed to describe a delay of that thread.
@@ -90,18 +171,20 @@ impl<'a> Proofs<'a> {
         }
     }
 
-    /// Whether the alert's stack belongs to this interval of this thread.
-    fn has_stack(&self, thread: ThreadId, interval: &Interval) -> bool {
-        let is_of = |(of, (begin, end), _): &(ThreadId, (u64, u64), _)| {
-            *of == thread && *begin <= interval.begin && interval.end <= *end
-        };
-        self.stack.as_ref().is_some_and(is_of)
+    /// The stack that belongs to this interval of this thread.
+    fn stack(&self, thread: ThreadId, interval: &Interval) -> Option<&Stack<'b>> {
+        let is_own = self.thread == Some(thread);
+        let stack = is_own.then(|| self.stack_at(interval.begin, interval.end));
+        stack.flatten()
     }
 
-    /// The resource that the alert's stack shows for this interval of this thread.
-    fn of_stack(&self, thread: ThreadId, interval: &Interval) -> Option<resource::Resource> {
-        let (.., resource) = self.stack.as_ref()?;
-        resource.filter(|_| self.has_stack(thread, interval))
+    /// The stack that belongs to all of this time.
+    fn stack_at(&self, begin: u64, end: u64) -> Option<&Stack<'b>> {
+        let later = self.stacks.partition_point(|stack| stack.range.0 <= begin);
+        let earlier = self.stacks.get(..later)?.iter().rev();
+        // Times of stacks that overlap belong to one time off the CPU, and have the same end.
+        let mut near = earlier.take_while(|stack| begin < stack.range.1);
+        near.find(|stack| end <= stack.range.1)
     }
 
     /// The levels of a thread: its cgroup and the known ancestors of this cgroup, with their numbers.
@@ -164,7 +247,7 @@ impl<'a> Proofs<'a> {
     /// The level whose `memory.high` was exceeded around that sleep; `Some(None)` if it may be one of several.
     fn high(&self, thread: ThreadId, sleep: &Interval) -> Option<Option<u16>> {
         // A thread over `memory.high` sleeps on its way back to user space, until a timeout.
-        if !matches!(sleep.state, State::Blocked(_, None)) || self.has_stack(thread, sleep) {
+        if !matches!(sleep.state, State::Blocked(_, None)) || self.stack(thread, sleep).is_some() {
             return None;
         }
         match self.model.waker(sleep.waker?)?.context? {
@@ -202,7 +285,7 @@ impl<'a> Proofs<'a> {
     }
 }
 
-impl Beside for Proofs<'_> {
+impl Beside for Proofs<'_, '_> {
     fn quota(&self, thread: ThreadId, wait: &Interval) -> Quota {
         let is_held = |(of, (begin, end)): (ThreadId, (u64, u64))| {
             of == thread && begin <= wait.begin && wait.end <= end
@@ -214,7 +297,8 @@ impl Beside for Proofs<'_> {
     }
 
     fn slept(&self, thread: ThreadId, sleep: &Interval) -> Option<Slept> {
-        if let Some(resource) = self.of_stack(thread, sleep) {
+        let stack = self.stack(thread, sleep);
+        if let Some(resource) = stack.and_then(|stack| stack.resource) {
             // A quota explains no sleep: the thread became runnable meanwhile, and now sleeps for another reason.
             let is_it = resource.function != resource::QUOTA;
             return is_it.then_some(Slept {
@@ -232,6 +316,15 @@ impl Beside for Proofs<'_> {
                 alone: false,
             })
         })
+    }
+}
+
+/// The kernel function that shows this cause, if a stack does.
+fn function_of(cause: Cause) -> Option<&'static str> {
+    match cause {
+        Cause::Held(_, place, _) => place.function(),
+        Cause::For(Leaf::Resource(_, function), _) => Some(function),
+        _ => None,
     }
 }
 

@@ -16,7 +16,7 @@ use lt_proc::Alert;
 use lt_proc::evidence::Evidence;
 
 use super::proofs::Proofs;
-use crate::analyze::show::{Json, Shown};
+use crate::analyze::show::{Json, Shown, Thread};
 use crate::analyze::words::{Facts, name_at, sentence, used_by};
 use crate::trace::Told;
 
@@ -33,6 +33,8 @@ pub(super) struct Why<'a> {
     thread: Option<(ThreadId, Vec<Piece>)>,
     /// Facts that are not in the trace.
     facts: Facts,
+    /// The other alerts whose stacks show causes of the path.
+    shown_by: Vec<&'a Alert>,
     /// The use of the alert's CPU during the delay.
     used: Vec<(Use, u64)>,
 }
@@ -47,18 +49,27 @@ pub(super) fn thread_of(model: &Model, alert: &Alert) -> Option<ThreadId> {
 }
 
 impl<'a> Why<'a> {
-    pub(super) fn new(told: &'a Told, alert: &'a Alert, evidence: &Evidence) -> Self {
+    /// Explains an alert. The stacks of other alerts of its thread, in `beside`, may show where the thread slept.
+    pub(super) fn new(
+        told: &'a Told,
+        alert: &'a Alert,
+        evidence: &Evidence,
+        beside: &[&'a Alert],
+    ) -> Self {
         let model = &told.model;
         let (from, to) = (alert.start(), alert.time);
         let thread = thread_of(model, alert);
-        let proofs = Proofs::new(model, evidence, alert, thread);
+        let proofs = Proofs::new(model, evidence, alert, beside, thread);
+        let path = thread.map(|id| (id, path_beside(model, &proofs, id, from, to)));
+        let pieces = path.as_ref().map(|(_, pieces)| &pieces[..]);
         let cpu = u32::try_from(alert.cpu).unwrap_or(u32::MAX);
         Self {
             told,
             alert,
             from,
             to,
-            thread: thread.map(|id| (id, path_beside(model, &proofs, id, from, to))),
+            shown_by: proofs.shown_by(pieces.unwrap_or_default()),
+            thread: path,
             facts: proofs.facts(thread, from, to),
             used: used(model, cpu, from, to),
         }
@@ -68,7 +79,8 @@ impl<'a> Why<'a> {
         &self.told.model
     }
 
-    /// The largest part of the delay, in one sentence; for an alert of `tree`, in one or two.
+    /// The largest part of the delay, in one sentence; for an alert of `tree`, in one or two. Another sentence follows
+    /// for a wait for a busy disk.
     pub(super) fn verdict(&self) -> String {
         let model = self.model();
         // An alert of `tree` carries its own steps.
@@ -80,7 +92,8 @@ impl<'a> Why<'a> {
         if self.to <= model.span.0 || self.from >= model.span.1 {
             return "The trace does not cover the time of the delay.".into();
         }
-        if let Some(verdict) = self.shown().and_then(|shown| shown.verdict()) {
+        let clock = |time| self.told.instant_of_day(time);
+        if let Some(verdict) = self.shown().and_then(|shown| shown.verdict_at(&clock)) {
             return verdict;
         }
         let cpu = self.alert.cpu;
@@ -130,6 +143,12 @@ impl<'a> Why<'a> {
             pieces,
             facts: &self.facts,
         })
+    }
+
+    /// See [`Shown::served_threads`].
+    pub(super) fn served_threads(&self) -> Vec<Thread> {
+        let shown = self.shown();
+        shown.map_or_else(Vec::new, |shown| shown.served_threads())
     }
 
     /// The thread and its path, for a picture.

@@ -19,11 +19,12 @@ use super::args::RecordArgs;
 use super::file::{ProfileFile, Sample};
 
 pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
-    ensure!(
-        args.every.0 > 0,
-        "--every {}: expected a duration greater than 0",
-        args.every
-    );
+    for (option, duration) in [("every", args.every), ("duration", args.duration)] {
+        ensure!(
+            duration.0 > 0,
+            "--{option} {duration}: expected a duration greater than 0"
+        );
+    }
     out::file::check(std::iter::once(&args.output).chain(&args.svg))?;
     let name = super::instance(root, args.name.as_deref())?;
     let signals = Signals::catch()?;

@@ -166,17 +166,35 @@ impl ProfileFile {
             !file.low.is_empty() && file.low.is_sorted_by(|a, b| a < b),
             "low: expected rising numbers, at least one"
         );
+        ensure!(!file.samples.is_empty(), "samples: expected at least one");
+        let (mut last_end, mut all) = (0, 0u64);
         for (i, sample) in file.samples.iter().enumerate() {
             ensure!(
                 sample.begin <= sample.end,
                 "sample {i}: it ends before it starts"
             );
-            for (class, counts) in &sample.counts.0 {
+            ensure!(
+                sample.begin >= last_end,
+                "sample {i}: it starts before sample {} ends",
+                i - 1
+            );
+            last_end = sample.end;
+            for (at, (class, counts)) in sample.counts.0.iter().enumerate() {
                 let (found, expected) = (counts.len(), file.low.len());
                 ensure!(
                     found == expected,
                     "sample {i}: {class} has {found} rows, not {expected}"
                 );
+                let is_new = sample.counts.0[..at].iter().all(|(name, _)| name != class);
+                ensure!(is_new, "sample {i}: duplicate {class}");
+                // If the sum of all counts does not overflow, no other sum of counts does.
+                let sum = counts.iter().try_fold(all, |all, n| all.checked_add(*n));
+                all = sum.with_context(|| {
+                    format!(
+                        "sample {i}: {class}: the sum of all counts so far exceeds {}",
+                        u64::MAX
+                    )
+                })?;
             }
         }
         Ok(file)
@@ -314,6 +332,18 @@ pub(super) mod tests {
                 "",
                 "missing field `host` at line 1 column",
             ),
+            (
+                "\"begin\":0",
+                "\"begin\":1000000001",
+                "sample 0: it ends before it starts",
+            ),
+            ("\"b_write\"", "\"s_read\"", "sample 0: duplicate s_read"),
+            (
+                "[3,4]",
+                "[3,18446744073709551615]",
+                "sample 0: b_write: the sum of all counts so far exceeds 18446744073709551615",
+            ),
+            ("[3,4]", "[0,18446744073709551612]", ""),
         ] {
             assert!(text.contains(from), "{from}");
             let found = ProfileFile::parse(&text.replace(from, to));
@@ -325,5 +355,20 @@ pub(super) mod tests {
                 Ok(_) => assert!(error.is_empty(), "{to}"),
             }
         }
+    }
+
+    #[test]
+    fn samples_are_in_order_and_there_is_one() {
+        let sample: (&[u64], &[u64]) = (&[1, 2], &[3, 4]);
+        let error_of = |file: &ProfileFile| {
+            let text = serde_json::to_string(file).unwrap();
+            ProfileFile::parse(&text).unwrap_err().to_string()
+        };
+        let none = error_of(&file(&[1, 2], &[]));
+        assert_eq!(none, "samples: expected at least one");
+        let mut unordered = file(&[1, 2], &[sample; 3]);
+        unordered.samples.swap(1, 2);
+        let error = "sample 2: it starts before sample 1 ends";
+        assert_eq!(error_of(&unordered), error);
     }
 }

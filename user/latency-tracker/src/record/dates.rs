@@ -6,8 +6,10 @@
 //! measured when the session starts. After a step or a suspend, the dates in the session's traces are wrong until it is
 //! measured again.
 //!
-//! The age of a capture of an earlier boot is known only by its date. If the time of day was set by mistake, this age is
-//! wrong, too. So for an hour after each step that was detected, no capture is removed by its date.
+//! The age of a capture of an earlier boot is known only by its date. If the time of day is wrong, this age is wrong,
+//! too. A machine may start with a wrong time of day, until it gets the right one from the network; later, the time of
+//! day may be set by mistake. So in the first hour after boot, and for an hour after each step that was detected, no
+//! capture is removed by its date.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -22,8 +24,8 @@ const SETTLED: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub(super) struct Dates {
     last: Reading,
-    /// When the time of day was found to have been set, in time since boot.
-    set: Option<Duration>,
+    /// When the time of day was last found to have been set, in time since boot; 0 if it was not.
+    set: Duration,
 }
 
 /// Why the difference between the time of day and `CLOCK_MONOTONIC` has changed.
@@ -39,7 +41,7 @@ impl Dates {
     pub(super) fn start() -> Self {
         Self {
             last: Reading::now(),
-            set: None,
+            set: Duration::ZERO,
         }
     }
 
@@ -48,7 +50,7 @@ impl Dates {
         let now = Reading::now();
         let jump = now.jump_since(self.last)?;
         if matches!(jump, Jump::Set(_)) {
-            self.set = Some(now.since_boot);
+            self.set = now.since_boot;
         }
         self.last = now;
         Some(jump)
@@ -60,7 +62,7 @@ impl Dates {
     }
 
     fn are_settled_at(&self, since_boot: Duration) -> bool {
-        self.set.is_none_or(|set| since_boot >= set + SETTLED)
+        since_boot >= self.set + SETTLED
     }
 }
 
@@ -133,10 +135,11 @@ mod tests {
     }
 
     #[test]
-    fn dates_count_again_an_hour_after_they_were_set() {
+    fn dates_count_an_hour_after_boot_and_after_they_were_set() {
         let mut dates = Dates::start();
         assert_eq!(dates.look(), None);
-        assert!(dates.are_settled());
+        assert!(!dates.are_settled_at(SETTLED - Duration::from_secs(1)));
+        assert!(dates.are_settled_at(SETTLED));
         dates.last.today -= Duration::from_secs(7200);
         assert!(matches!(dates.look(), Some(Jump::Set(_))));
         assert_eq!(dates.look(), None);

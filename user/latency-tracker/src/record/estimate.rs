@@ -47,8 +47,8 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// Measures the snapshot below `trace`, taken `sampled` after the recorder started. `extra` are the events that
-    /// `--lean` leaves out.
+    /// Measures the trace in the directory `trace`, which a recorder had written `sampled` after its start. `extra` are
+    /// the events that `--lean` leaves out.
     pub(crate) fn measure(
         trace: &Path,
         buffers: Buffers,
@@ -103,8 +103,8 @@ impl Estimate {
         (self.busiest > 0).then(|| self.kept() as f64 / rate)
     }
 
-    /// Describes the cost of a recording to disk, of which this is a sample, and of its whole `time` if that is known.
-    /// `lossy`: LTTng discarded events of the sample.
+    /// Describes the cost of a recording to disk, of which this is a sample; with `time`, also the size of a recording
+    /// of that length. `lossy`: LTTng discarded events of the sample.
     pub(super) fn of_recording(&self, lossy: bool, time: Option<Nanos>) -> String {
         let b = self.buffers;
         let rate = |n: u64| n as f64 / self.sampled.as_secs_f64();
@@ -178,7 +178,7 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// Number of events in a trace; `None` if it cannot be read.
+/// Counts the events of a trace, and those of them that `extra` names; `None` if the trace cannot be read.
 pub(super) fn count(trace: &Path, extra: &[&str]) -> Option<Count> {
     let mut reader = lt_ctf::Reader::open(trace).ok()?;
     let is_extra = |class: &lt_ctf::Class| extra.iter().any(|event| matches(event, &class.name));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_to_count_is_said_in_bytes() {
+    fn a_sample_that_is_too_large_to_count_is_measured_in_bytes() {
         let uncounted = Estimate {
             events: None,
             ..estimate(1 << 20)
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lean_saves_is_not_said_of_a_lean_run() {
+    fn a_lean_run_does_not_report_what_lean_saves() {
         let lean = Estimate {
             has_extra: false,
             ..estimate(300 << 10)

@@ -7,11 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use lt_common::lttng;
 use lt_common::out::note;
-use lt_proc::{Instance, ProcRoot, Setting};
+use lt_proc::{Instance, ProcError, ProcRoot, Setting};
 use serde::{Deserialize, Serialize};
 
 use super::evidence::now;
@@ -20,9 +21,14 @@ use super::same::difference;
 /// Maximum time between the note of a request for an instance and the creation of the instance, ns.
 const CREATION: u64 = 10_000_000_000;
 
+/// The end of the name of a note that is being written.
+const NEW: &str = "new";
+
 /// The resources that a run has set up, noted for the next run.
+///
+/// A note with other fields is of another version, which may have left what this version does not know.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Owned {
     /// Start time of the process, in clock ticks since boot: a pid may be reused, with another start time.
     started: u64,
@@ -109,7 +115,7 @@ impl Note {
     /// Changes the note in memory and on disk. A run that is killed meanwhile leaves the note as it was before.
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut Owned)) {
         change(&mut self.owned);
-        let new = self.path.with_extension("new");
+        let new = self.path.with_extension(NEW);
         let written = serde_json::to_string(&self.owned)
             .ok()
             .map(|text| fs::write(&new, text).and_then(|()| fs::rename(&new, &self.path)));
@@ -145,49 +151,71 @@ pub(crate) fn clean(root: &ProcRoot) {
     }
 }
 
-/// Removes and reports only leftovers that have a note.
+/// Removes and reports only leftovers that have a note, and instances that were only tried out.
 pub(crate) fn clean_noted(root: &ProcRoot) {
-    for entry in fs::read_dir(lttng::run_dir())
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
+    lt_common::instance::remove_tried(root);
+    clean_notes(root, lttng::run_dir());
+}
+
+/// Removes and reports the leftovers that have a note in this directory.
+fn clean_notes(root: &ProcRoot, directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         let pid = path
             .file_stem()
             .and_then(|s| s.to_str())
             .and_then(|s| s.parse().ok());
-        let owned = fs::read_to_string(&path)
-            .ok()
-            .and_then(|t| serde_json::from_str::<Owned>(&t).ok());
         let Some(pid) = pid else {
             continue;
         };
-        let started = start_time(pid);
-        match owned {
-            Some(owned) if started == Some(owned.started) => continue,
+        let (file, started) = (path.display(), start_time(pid));
+        let read = fs::read(&path);
+        match read.map(|text| serde_json::from_slice::<Owned>(&text)) {
+            Ok(Ok(owned)) if started == Some(owned.started) => continue,
             // The next run tries again.
-            Some(owned) if !tidy(root, pid, &owned) => continue,
+            Ok(Ok(owned)) if !tidy(root, pid, &owned) => continue,
+            Ok(Ok(_)) => {}
             // Its run may be writing it.
-            None if started.is_some() => continue,
-            _ => {}
+            Ok(Err(_)) | Err(_) if started.is_some() => continue,
+            Ok(Err(error)) if error.is_data() => {
+                note(&format!(
+                    "{file} is kept, as it may be the note of a killed run of a newer version: {error}"
+                ));
+                continue;
+            }
+            // A run that was killed while it wrote this has also left the note as it was before.
+            Ok(Err(_)) if path.extension().is_some_and(|end| end == NEW) => {}
+            Ok(Err(error)) => note(&format!(
+                "{file} is damaged, and removed; what a killed run (process {pid}) left is not known: {error}"
+            )),
+            // Another run has removed it.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => {
+                note(&format!(
+                    "cannot read {file}, the note of a killed run: {error}"
+                ));
+                continue;
+            }
         }
         let _ = fs::remove_file(&path);
     }
 }
 
-/// Removes the leftovers of process `pid`. Returns false if an instance could not be removed, which is reported.
+/// Removes the leftovers of process `pid`. Returns false if an instance could not be read or removed, or its directory
+/// could not be removed; this is reported.
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) -> bool {
     let mut is_tidy = true;
     for (name, known) in &owned.instances {
-        let is_it = root
-            .of_one(name, || root.instance(name))
-            .is_ok_and(|(created, now)| known.is(&now, created));
-        if !is_it {
-            continue;
-        }
         let what = format!("instance {name}, left by a killed run (process {pid})");
-        match lt_common::instance::remove(root, name) {
+        let removed = match root.of_one(name, || root.instance(name)) {
+            Ok((created, now)) if known.is(&now, created) => {
+                lt_common::instance::remove(root, name)
+            }
+            // Without the module, there is no instance.
+            Ok(_) | Err(ProcError::NoInstance(_) | ProcError::NotLoaded(_)) => continue,
+            Err(error) => Err(error.into()),
+        };
+        match removed {
             Ok(()) => note(&format!("removed {what}")),
             Err(error) => {
                 is_tidy = false;
@@ -203,8 +231,15 @@ fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) -> bool {
     if let Some(daemon) = owned.daemon {
         lttng::stop_daemon(daemon);
     }
-    if let Some(directory) = &owned.directory {
-        let _ = fs::remove_dir_all(directory);
+    if let Some(directory) = &owned.directory
+        && let Err(error) = fs::remove_dir_all(directory)
+        && error.kind() != ErrorKind::NotFound
+    {
+        is_tidy = false;
+        note(&format!(
+            "cannot remove {}, left by a killed run (process {pid}): {error}",
+            directory.display()
+        ));
     }
     is_tidy
 }
@@ -322,6 +357,73 @@ mod tests {
         let may_write = fs::OpenOptions::new().write(true).open(&control).is_ok();
         let root = ProcRoot::new(directory.path());
         assert_eq!(tidy(&root, 7, &owned), may_write);
+    }
+
+    #[test]
+    fn only_an_instance_that_is_not_there_needs_no_note() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| directory.path().join(name);
+        let owned = Owned {
+            instances: [("run_7".into(), Known::ByName)].into(),
+            ..Owned::default()
+        };
+        let root = ProcRoot::new(directory.path());
+        // The module is not loaded; another instance; a time that cannot be read.
+        assert!(tidy(&root, 7, &owned));
+        fs::write(file("control"), "run_8 block threshold=1\n").unwrap();
+        assert!(tidy(&root, 7, &owned));
+        fs::create_dir(file("run_7")).unwrap();
+        fs::write(file("run_7/created"), "soon\n").unwrap();
+        assert!(!tidy(&root, 7, &owned));
+        // `control` cannot be read.
+        fs::remove_dir_all(file("run_7")).unwrap();
+        fs::write(file("control"), "9\n").unwrap();
+        assert!(!tidy(&root, 7, &owned));
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_removed_stays_noted() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| directory.path().join(name);
+        let root = ProcRoot::new(file("none"));
+        let is_tidied = |path: PathBuf| {
+            let owned = Owned {
+                directory: Some(path),
+                ..Owned::default()
+            };
+            tidy(&root, 7, &owned)
+        };
+        fs::create_dir(file("trace")).unwrap();
+        assert!(is_tidied(file("trace")) && !file("trace").exists());
+        assert!(is_tidied(file("trace")));
+        fs::write(file("other"), "").unwrap();
+        assert!(!is_tidied(file("other/trace")));
+    }
+
+    #[test]
+    fn a_note_that_cannot_be_read_is_kept_unless_it_is_damaged() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| directory.path().join(name);
+        let own = format!("{}.json", std::process::id());
+        // No process has these large numbers.
+        let notes = [
+            ("4294967291.json", "{\"pipes\":[\"/x\"]}", true),
+            ("4294967292.json", "{\"instances\":{\"a\":\"New\"}}", true),
+            ("4294967293.json", "{\"started\":7,", false),
+            ("4294967294.json", "", false),
+            ("4294967293.new", "{\"sta", false),
+            ("4294967295.json", "{}", false),
+            // These are written at this moment, or are no notes.
+            (&own[..], "{\"sta", true),
+            ("sessiond", "7", true),
+        ];
+        for (name, text, _) in notes {
+            fs::write(file(name), text).unwrap();
+        }
+        clean_notes(&ProcRoot::new(file("none")), directory.path());
+        for (name, text, stays) in notes {
+            assert_eq!(file(name).exists(), stays, "{name}: {text}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use lt_common::Outcome;
+use lt_common::clock::monotonic;
 use lt_common::instance::Refusal;
 use lt_common::out::note;
 use lt_common::wait::{Signals, Wake};
@@ -24,7 +25,6 @@ use crate::recipes::Recipe;
 use crate::record::stream::Stream;
 use crate::run::{self, Plan, Question, UNREAD, losses};
 use crate::ustack::Names;
-use crate::why::now;
 
 /// Trackers that record a stack only for an operation that has timed out.
 const ON_TIMEOUT: [&str; 12] = [
@@ -202,7 +202,7 @@ pub(super) fn observe(
     while end.is_none() && !is_removed {
         let wake = signals.wait([stream.file()], Some(begun + time))?;
         if wake != Wake::Ready || begun.elapsed() >= time {
-            end = Some(now());
+            end = Some(monotonic());
         }
         // A storm of alerts does not delay the end.
         let mut is_past = false;

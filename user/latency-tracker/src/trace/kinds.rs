@@ -20,6 +20,7 @@ pub(super) enum Kind {
     Wakeup(Thread, Option<FieldIndex>),
     Migrate(Thread, FieldIndex, FieldIndex),
     Fork(Thread),
+    Exec(FieldIndex, FieldIndex),
     There(Thread),
     Call(String),
     Futex(FieldIndex, FieldIndex),
@@ -53,14 +54,14 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// The purpose of a request, and whether it has no sectors.
-    fn of(self, event: &lt_ctf::Event<'_>) -> (Purpose, bool) {
+    /// The purpose of a request, and its number of sectors, if that is recorded.
+    fn of(self, event: &lt_ctf::Event<'_>) -> (Purpose, Option<u64>) {
         let bits = self.bits.and_then(|bits| match event.unsigned(bits) {
             Some(bits) => Some(of_bits(bits)),
             None => event.bytes(bits).map(of_letters),
         });
         let sectors = self.sectors.and_then(|field| event.unsigned(field));
-        (bits.unwrap_or(Purpose::Plain), sectors == Some(0))
+        (bits.unwrap_or(Purpose::Plain), sectors)
     }
 }
 
@@ -171,6 +172,10 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             field("dest_cpu")?,
         ),
         "sched_process_fork" => Kind::Fork(thread("child_tid", "child_comm")?),
+        "sched_process_exec" => Kind::Exec(
+            field("tid").or_else(|| field("pid"))?,
+            field("old_tid").or_else(|| field("old_pid"))?,
+        ),
         "sched_process_exit" => Kind::Exit,
         "lttng_statedump_process_state" => Kind::There(thread("tid", "name")?),
         "perf_comm" => Kind::There(thread("tid", "comm")?),
@@ -373,6 +378,10 @@ impl Kind {
                 child: number(child.tid)?,
                 name: name(child.name),
             },
+            Self::Exec(tid, old) => What::Exec {
+                tid: number(*tid)?,
+                old: number(*old)?,
+            },
             Self::There(thread) => What::There {
                 tid: number(thread.tid)?,
                 name: name(thread.name),
@@ -427,13 +436,14 @@ impl Kind {
             Self::Request(stage, dev, sector, operation) => {
                 let disk = Disk(unsigned(*dev)?);
                 match operation.of(event) {
-                    // A request without sectors has no position, and waits for a flush.
-                    (_, true) if *stage != Stage::Issued => return None,
-                    (Purpose::Flush, true) => What::Flush { disk },
-                    _ => What::Request {
+                    (Purpose::Flush, Some(0)) if *stage == Stage::Issued => What::Flush { disk },
+                    // Without sectors, it has no position: it waits for a flush, or is a command.
+                    (_, Some(0)) => return None,
+                    (_, sectors) => What::Request {
                         stage: *stage,
                         disk,
                         sector: event.unsigned(*sector)?,
+                        sectors: sectors.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
                     },
                 }
             }
@@ -452,7 +462,7 @@ impl Kind {
                 disk: Disk(unsigned(*dev)?),
                 kind: match operation.of(event) {
                     // No data, only a flush.
-                    (Purpose::Plain, true) => Purpose::Flush,
+                    (Purpose::Plain, Some(0)) => Purpose::Flush,
                     (kind, _) => kind,
                 },
                 range: range.and_then(|(sector, sectors)| {
@@ -560,6 +570,7 @@ mod tests {
         let text = || json!({"type": "null-terminated-string"});
         // 254:3, as the kernel encodes it (MKDEV)
         let disk = 254 << 20 | 3u32;
+        let none = 0u32.to_le_bytes();
         let fields = [
             ("perf_ip", unsigned(64), &(1u64 << 63).to_le_bytes()[..]),
             ("perf_tid", signed(32), &9i32.to_le_bytes()),
@@ -586,23 +597,28 @@ mod tests {
                 panic!("no event");
             };
             let what = kind.what(&event, Release(7, 2));
-            Some(match what {
-                Some(What::Completed {
+            Some(what.map(|what| match what {
+                What::Completed {
                     disk: Disk(found),
                     range,
                     ..
-                }) => found == disk && range == Some((128_056, 8)),
-                Some(What::Request {
+                } => found == disk && range == Some((128_056, 8)),
+                What::Request {
                     stage: Stage::Issued,
                     disk: Disk(found),
                     sector,
-                }) => found == disk && sector == 128_056,
+                    sectors,
+                } => found == disk && (sector, sectors) == (128_056, 8),
                 _ => false,
-            })
+            }))
         };
-        assert_eq!(said("block:block_rq_complete", &fields), Some(true));
-        assert_eq!(said("block:block_rq_issue", &fields), Some(true));
+        assert_eq!(said("block:block_rq_complete", &fields), Some(Some(true)));
+        assert_eq!(said("block:block_rq_issue", &fields), Some(Some(true)));
         assert_eq!(said("block:block_rq_merge", &fields), None);
+        // A command for no sectors.
+        let mut other = fields.clone();
+        other[11].2 = &none;
+        assert_eq!(said("block:block_rq_issue", &other), Some(None));
         // Useless without the number of the disk.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
     }
@@ -623,6 +639,27 @@ mod tests {
         ] {
             let told = (of_letters(letters), of_bits(bits));
             assert_eq!(told, (kind, kind), "{letters:?}");
+        }
+    }
+
+    #[test]
+    fn an_exec_has_both_numbers_of_its_thread() {
+        for (name, tid, old) in [
+            ("sched_process_exec", "tid", "old_tid"),
+            ("sched:sched_process_exec", "pid", "old_pid"),
+        ] {
+            let fields = [
+                (tid, signed(32), &7i32.to_le_bytes()[..]),
+                (old, signed(32), &9i32.to_le_bytes()[..]),
+            ];
+            let dir = trace_of(name, &fields);
+            let mut reader = Reader::open(dir.path()).unwrap();
+            let kind = kind(reader.classes().next().unwrap()).unwrap();
+            let Some(Item::Event(event)) = reader.next().unwrap() else {
+                panic!("no event");
+            };
+            let what = kind.what(&event, Release(7, 2));
+            assert_eq!(what, Some(What::Exec { tid: 7, old: 9 }));
         }
     }
 

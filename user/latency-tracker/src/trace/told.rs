@@ -36,7 +36,7 @@ pub(crate) struct Told {
     pub(crate) fault: Option<lt_ctf::Error>,
     pub(super) took: Duration,
     /// Difference between the time since 1970 and CLOCK_MONOTONIC, ns, if the trace records it.
-    pub(super) epoch: Option<i128>,
+    pub(crate) epoch: Option<i128>,
 }
 
 impl Told {
@@ -63,6 +63,12 @@ impl Told {
     pub(crate) fn time_of_day(&self, time: u64) -> Option<String> {
         let since = self.since_1970(time)?;
         Some(lt_common::clock::of_day(since.as_secs()))
+    }
+
+    /// The time of day with milliseconds: `14:03:17.120`; as [`Self::time_of_day`].
+    pub(crate) fn instant_of_day(&self, time: u64) -> Option<String> {
+        let (day, since) = (self.time_of_day(time)?, self.since_1970(time)?);
+        Some(format!("{day}.{:03}", since.subsec_millis()))
     }
 
     /// Whether the trace has no event.
@@ -214,6 +220,8 @@ mod tests {
         told.epoch = Some(86_400_000_000_000);
         let clock = told.time_of_day(3_723_999_999_999);
         assert_eq!(clock.as_deref(), Some("01:02:03"));
+        let instant = told.instant_of_day(3_723_045_999_999);
+        assert_eq!(instant.as_deref(), Some("01:02:03.045"));
         told.epoch = Some(-6);
         assert_eq!(told.time_of_day(5), None);
     }

@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use lt_common::clock;
 use lt_proc::Alert;
@@ -83,18 +84,22 @@ fn read(file: &str) -> Result<String, String> {
 
 /// The time at which a process started, in ticks since boot: field 22 of /proc/PID/stat. The second field is a name,
 /// which may contain spaces and parentheses.
-pub(super) fn start_in(stat: &str) -> Option<u64> {
+pub(crate) fn start_in(stat: &str) -> Option<u64> {
     let (_, after) = stat.rsplit_once(')')?;
     after.split_whitespace().nth(19)?.parse().ok()
 }
 
+/// The time since boot of a number of ticks.
+pub(crate) fn since_boot(ticks: u64) -> Duration {
+    let rate = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as u64;
+    Duration::from_nanos(ticks.saturating_mul(1_000_000_000 / rate.max(1)))
+}
+
 /// Whether a process that started at `start` may be the alert's: true if it existed when the operation began.
 pub(super) fn began_before(start: u64, alert: &Alert) -> bool {
-    let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as u64;
-    let start = start.saturating_mul(1_000_000_000 / ticks.max(1));
     // The start time of a process includes suspends; the times of an alert do not.
-    let suspended = clock::suspended().as_nanos() as u64;
-    start.saturating_sub(suspended) <= alert.start()
+    let start = since_boot(start).saturating_sub(clock::suspended());
+    start <= Duration::from_nanos(alert.start())
 }
 
 /// The executable mappings of files.

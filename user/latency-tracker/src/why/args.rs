@@ -50,6 +50,9 @@ and LTTng's session daemon with its helpers, unless -p or --unit names them.
 The first line of an explanation ends with the time of day of the alert, in UTC
 as in `watch -T`, if it is known.
 
+Up to five other threads that were late in the same 100 ms are listed below the
+explanation, each with its longest operation; not with --worst or a COMMAND.
+
 Calls that are meant to wait, such as epoll_wait, futex and nanosleep, do not
 count, because a server without work is not late. --waits includes these calls.
 For a COMMAND they always count, and the longest operation of its whole run is

@@ -59,7 +59,7 @@ impl Target {
             target.filter = vec![setting("pid", &pid.to_string())];
         } else if let Some(unit) = &args.unit {
             target.name.clone_from(unit);
-            target.limit_to(&cgroup_of(unit)?);
+            target.limit_to(&cgroup_of(unit, Path::new(BOOTED))?);
             target.unit = Some(unit.clone());
         } else if let Some(cgroup) = &args.cgroup {
             target.name = format!("cgroup {cgroup}");
@@ -89,7 +89,7 @@ impl Target {
 
     /// The directory of the unit's cgroup, which may have moved to another slice; asks systemd.
     pub(super) fn moved_to(&self) -> Option<PathBuf> {
-        let path = cgroup_of(self.unit.as_deref()?).ok()?;
+        let path = cgroup_of(self.unit.as_deref()?, Path::new(BOOTED)).ok()?;
         group::directory(&path)
     }
 
@@ -126,6 +126,15 @@ impl Target {
             });
         }
         parts
+    }
+
+    /// The instance that records the stacks of sleeps which are not late themselves. `None` if no tasks are watched.
+    pub(super) fn stacks(&self) -> Option<Part> {
+        let [.., sleeps] = self.of_tasks();
+        self.disk.is_none().then_some(Part {
+            name: "stacks",
+            ..sleeps
+        })
     }
 
     fn of_tasks(&self) -> [Part; 4] {
@@ -190,8 +199,14 @@ fn process(pid: u32) -> String {
     format!("{}/{pid}", lt_common::out::printable(comm.trim_end()))
 }
 
-/// The cgroup of an active unit.
-fn cgroup_of(unit: &str) -> Result<String> {
+/// A directory that exists if systemd is the init process, see sd_booted(3).
+const BOOTED: &str = "/run/systemd/system";
+
+/// The cgroup of an active unit. `booted` is [`BOOTED`].
+fn cgroup_of(unit: &str, booted: &Path) -> Result<String> {
+    if !booted.is_dir() {
+        bail!("--unit {unit}: systemd is not running here; use -p PID or --cgroup PATH instead");
+    }
     let show = ["show", "--property=ControlGroup", "--value", "--", unit];
     let shown = Exec::new("systemctl", show).output();
     let path = shown.with_context(|| {
@@ -211,14 +226,11 @@ fn setting(key: &str, value: &str) -> Setting {
 }
 
 #[cfg(test)]
-mod tests {
-    use lt_proc::Alert;
-
-    use super::*;
-
-    fn target(waits: bool) -> Target {
-        Target {
-            name: String::new(),
+impl Target {
+    /// The process 7.
+    pub(super) fn of_process(waits: bool) -> Self {
+        Self {
+            name: "x/7".into(),
             filter: vec![setting("pid", "7")],
             unit: None,
             followed: None,
@@ -226,6 +238,23 @@ mod tests {
             waits,
         }
     }
+
+    /// The requests of a disk.
+    pub(super) fn of_disk(disk: &str) -> Self {
+        Self {
+            name: format!("disk {disk}"),
+            filter: Vec::new(),
+            disk: Some(disk.into()),
+            ..Self::of_process(false)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lt_proc::Alert;
+
+    use super::*;
 
     fn alert(tracker: &str, rest: &str) -> Alert {
         let line = format!(
@@ -236,7 +265,7 @@ mod tests {
     }
 
     fn counts(waits: bool, alert: &Alert) -> bool {
-        target(waits).matters(&alert.tracker, &alert.fields)
+        Target::of_process(waits).matters(&alert.tracker, &alert.fields)
     }
 
     #[test]
@@ -256,16 +285,28 @@ mod tests {
     }
 
     #[test]
+    fn a_unit_needs_systemd() {
+        let error = cgroup_of("nginx.service", Path::new("/no/such/directory")).unwrap_err();
+        assert_eq!(
+            format!("{error:#}"),
+            "--unit nginx.service: systemd is not running here; use -p PID or --cgroup PATH instead"
+        );
+    }
+
+    #[test]
     fn processes_are_watched_by_their_filter_and_a_disk_by_its_requests() {
-        let parts = target(false).parts();
+        let process = Target::of_process(false);
+        let parts = process.parts();
         assert!(parts.iter().all(|part| part.settings[0].key == "pid"));
         assert!(parts.iter().all(|part| part.tracker != "block"));
-        let mut disk = target(false);
-        assert!(!disk.may_include_lttng());
-        disk.filter.clear();
-        assert!(disk.may_include_lttng());
-        assert_eq!(disk.parts().len(), 5);
-        disk.disk = Some("sda".into());
+        assert_eq!(process.stacks().unwrap().settings[0].key, "pid");
+        assert!(!process.may_include_lttng());
+        let mut all = process;
+        all.filter.clear();
+        assert!(all.may_include_lttng());
+        assert_eq!(all.parts().len(), 5);
+        let disk = Target::of_disk("sda");
+        assert!(disk.may_include_lttng() && disk.stacks().is_none());
         let parts = disk.parts();
         assert_eq!(parts.len(), 1);
         assert_eq!(parts[0].settings[1], setting("dev", "sda"));

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use lt_common::exec;
 use lt_common::group::{Change, Followed};
 use lt_common::out::{self, note};
-use lt_common::pids;
+use lt_common::{clock, exec, pids};
 use lt_proc::{Alert, Histogram, Nanos, Pending, ProcRoot, Setting};
 
 use super::nanos;
 use super::target::{CGROUP, Part, Target};
+use crate::explain::alone::is_inside;
 use crate::record::leftovers::Note;
 use crate::record::stream::Stream;
 use crate::ustack::Names;
@@ -22,7 +22,11 @@ use crate::ustack::Names;
 /// A threshold that no operation exceeds: the instances count, and raise no alert.
 const NEVER: Nanos = Nanos(31_536_000_000_000_000);
 
+/// Sleeps that are longer than the threshold divided by this have stacks.
+const SHARE: u64 = 5;
+
 const USTACK: &str = "ustack";
+const OFFCPU: &str = "offcpu";
 
 /// Maximum number of alerts per second and instance: bounds the cost of a threshold that is far too low.
 pub(super) const MOST: u64 = 1000;
@@ -34,6 +38,8 @@ pub(super) struct Watched<'a> {
     /// The target's cgroup.
     followed: Option<Followed>,
     instances: Vec<Watch>,
+    /// The instance that records the stacks of shorter sleeps. Its alerts are read only once an operation was late.
+    stacks: Option<Watch>,
     names: Names,
     /// The session daemon and its descendants.
     lttng: BTreeSet<u32>,
@@ -47,31 +53,83 @@ struct Watch {
     alerts: Stream,
     /// The delays up to the time when the threshold was set.
     before: Delays,
+    /// The operations of this run that have exceeded the threshold since then: when each ended, and its delay, ns.
+    /// Empty if the delays show no usual latency: see [`Target::is_telling`].
+    ours: Vec<(u64, u64)>,
+}
+
+impl Watch {
+    /// Starts an instance, which only counts at first, with stacks in user space if `has_ustack`.
+    fn start(root: &ProcRoot, mut part: Part, has_ustack: bool, left: &mut Note) -> Result<Self> {
+        if has_ustack {
+            part.settings.push(setting(USTACK, "1".to_string()));
+        }
+        let name = format!("why_{}_{}", std::process::id(), part.name);
+        part.settings.push(setting("threshold", NEVER.exact()));
+        part.settings.push(setting("max_alerts", MOST.to_string()));
+        left.has_own(&name);
+        let create = |settings: &[Setting]| {
+            lt_common::instance::create(root, &name, part.tracker, settings, &note)
+        };
+        if let Err(error) = create(&part.settings) {
+            // This kernel may lack only what stacks in user space need.
+            let all = part.settings.len();
+            part.settings.retain(|setting| setting.key != USTACK);
+            if part.settings.len() == all {
+                return Err(error);
+            }
+            create(&part.settings)?;
+            note(&format!(
+                "no stacks in user space of {}: {error:#}",
+                part.what
+            ));
+        }
+        // From here on, every exit path removes the instance.
+        match Stream::open(root, &name) {
+            Ok(alerts) => Ok(Self {
+                name,
+                part,
+                alerts,
+                before: Delays::default(),
+                ours: Vec::new(),
+            }),
+            Err(error) => {
+                let _ = root.remove(&name);
+                Err(error)
+            }
+        }
+    }
 }
 
 /// The delays of an instance up to some time.
 #[derive(Debug, Default)]
-struct Delays {
-    max: u64,
+pub(super) struct Delays {
     histogram: Histogram,
+    max: u64,
+    /// That time, `CLOCK_MONOTONIC`, ns.
+    time: u64,
 }
 
 impl Delays {
     fn read(root: &ProcRoot, name: &str) -> Result<Self> {
         Ok(Self {
-            max: root.stats(name)?.count("max"),
             histogram: root.histogram(name)?,
+            max: root.stats(name)?.count("max"),
+            time: clock::monotonic(),
         })
     }
 
-    /// The longest delay since `earlier`, ns. Exact if it is the longest of all; otherwise up to an eighth more.
-    fn longest_since(&self, earlier: &Self) -> Option<u64> {
+    /// The longest delay since `earlier`, ns, of an operation that is not in `ours`: see [`Watch::ours`]. Exact if no
+    /// delay was longer; otherwise up to an eighth more.
+    fn longest_since(&self, earlier: &Self, ours: &[(u64, u64)]) -> Option<u64> {
         let since = self.histogram.since(&earlier.histogram);
-        let last = since.buckets.last()?;
-        Some(match self.max > earlier.max {
-            true => self.max,
-            false => self.max.min(last.high - 1),
-        })
+        let last = since.buckets.iter().rfind(|bucket| {
+            let is_in = |(end, delay): &&(u64, u64)| {
+                (earlier.time..self.time).contains(end) && (bucket.low..bucket.high).contains(delay)
+            };
+            bucket.count > ours.iter().filter(is_in).count() as u64
+        });
+        Some(self.max.min(last?.high - 1))
     }
 }
 
@@ -97,12 +155,13 @@ impl<'a> Watched<'a> {
             target,
             followed,
             instances: Vec::new(),
+            stacks: None,
             names: Names::default(),
             lttng: BTreeSet::new(),
             armed: None,
         };
         let trackers = root.trackers().unwrap_or_default();
-        for mut part in target.parts() {
+        for part in target.parts() {
             let info = trackers.iter().find(|info| info.name == part.tracker);
             if let Some(why) = info.and_then(|info| info.unavailable.as_ref()) {
                 note(&format!("{} are not watched: {why}", part.what));
@@ -111,48 +170,19 @@ impl<'a> Watched<'a> {
             let takes =
                 |key: &str| info.is_some_and(|info| info.params.iter().any(|p| p.name == key));
             // `block` would walk the stack whenever a request is submitted, late or not.
-            if takes(USTACK) && part.tracker != "block" {
-                part.settings.push(setting(USTACK, "1".to_string()));
-            }
-            let name = format!("why_{}_{}", std::process::id(), part.name);
-            part.settings.push(setting("threshold", NEVER.exact()));
-            part.settings.push(setting("max_alerts", MOST.to_string()));
-            left.has_own(&name);
-            let create = |settings: &[Setting]| {
-                lt_common::instance::create(root, &name, part.tracker, settings, &note)
-            };
-            if let Err(error) = create(&part.settings) {
-                // This kernel may lack only what stacks in user space need.
-                let all = part.settings.len();
-                part.settings.retain(|setting| setting.key != USTACK);
-                if part.settings.len() == all {
-                    return Err(error);
-                }
-                create(&part.settings)?;
-                note(&format!(
-                    "no stacks in user space of {}: {error:#}",
-                    part.what
-                ));
-            }
-            // From here on, every exit path removes the instance.
-            let alerts = Stream::open(root, &name);
-            match alerts {
-                Ok(alerts) => watched.instances.push(Watch {
-                    name,
-                    part,
-                    alerts,
-                    before: Delays::default(),
-                }),
-                Err(error) => {
-                    let _ = root.remove(&name);
-                    return Err(error);
-                }
-            }
+            let has_ustack = takes(USTACK) && part.tracker != "block";
+            let watch = Watch::start(root, part, has_ustack, left)?;
+            watched.instances.push(watch);
         }
         if watched.instances.is_empty() {
             bail!(
                 "this kernel has no tracker for this target; `latency-tracker list --trackers` shows why"
             );
+        }
+        let mut watches = watched.instances.iter();
+        let has_sleeps = watches.any(|watch| watch.part.tracker == OFFCPU);
+        if let Some(part) = target.stacks().filter(|_| has_sleeps) {
+            watched.stacks = Some(Watch::start(root, part, false, left)?);
         }
         if watched.followed.is_none() && target.is_cgroup() {
             note(&format!(
@@ -178,6 +208,13 @@ impl<'a> Watched<'a> {
             self.root
                 .create(&watch.name, watch.part.tracker, &settings)?;
             watch.before = Delays::read(self.root, &watch.name)?;
+            watch.ours.clear();
+        }
+        if let Some(watch) = &self.stacks {
+            let part = Nanos((over.0 / SHARE).max(1));
+            let settings = [setting("threshold", part.exact())];
+            self.root
+                .create(&watch.name, watch.part.tracker, &settings)?;
         }
         self.armed = Some((over, worst));
         Ok(())
@@ -192,10 +229,12 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Whether a process belongs to this run: this program, a command that it has run, or LTTng.
-    fn is_ours(&self, pid: u64) -> bool {
-        let is_ours =
-            |pid: u32| pid == std::process::id() || exec::has_run(pid) || self.lttng.contains(&pid);
+    /// Whether a process belonged to this run at a time of `CLOCK_MONOTONIC`, ns: this program, a command that it has
+    /// run, or LTTng. A command's PID may belong to another process later.
+    fn is_ours(&self, pid: u64, at: u64) -> bool {
+        let is_ours = |pid: u32| {
+            pid == std::process::id() || exec::has_run(pid, at) || self.lttng.contains(&pid)
+        };
         u32::try_from(pid).is_ok_and(is_ours)
     }
 
@@ -223,7 +262,7 @@ impl<'a> Watched<'a> {
             Some(Change::Removed) => note(&format!("{} {}", target.name, target.removed())),
             Some(Change::New(number)) => {
                 let settings = [setting(CGROUP, number.to_string())];
-                for watch in &self.instances {
+                for watch in self.instances.iter().chain(&self.stacks) {
                     self.root
                         .create(&watch.name, watch.part.tracker, &settings)?;
                 }
@@ -267,10 +306,12 @@ impl<'a> Watched<'a> {
             seen.missed += woken.missed;
             seen.alerts.extend(woken.alerts);
         }
-        let all = seen.alerts.len();
-        seen.alerts.retain(|alert| !self.is_ours(alert.pid));
+        let is_ours = |alert: &Alert| self.is_ours(alert.pid, alert.start());
+        let (ours, others): (Vec<_>, _) = seen.alerts.into_iter().partition(is_ours);
+        seen.alerts = others;
+        self.note_ours(&ours);
         if let Some((over, true)) = self.armed
-            && seen.alerts.len() < all
+            && !ours.is_empty()
         {
             // An operation of this run may have raised a threshold, which would hide shorter operations that count.
             let settings = [setting("threshold", over.exact())];
@@ -288,6 +329,42 @@ impl<'a> Watched<'a> {
         Ok(seen)
     }
 
+    /// The recorded sleeps of the thread within a late operation which are not in `known`, nor late themselves. Their
+    /// stacks show where the thread slept.
+    pub(super) fn sleeps(&mut self, late: &Alert, known: &[Alert]) -> Result<Vec<Alert>> {
+        let mut sleeps: Vec<Alert> = Vec::new();
+        let watches = self.instances.iter().chain(&self.stacks);
+        for watch in watches.filter(|watch| watch.part.tracker == OFFCPU) {
+            let recorded = Stream::open_recorded(self.root, &watch.name)?.read()?;
+            for mut alert in recorded.alerts {
+                // Both instances may have recorded the same sleep.
+                let is_same = |other: &Alert| {
+                    (&other.tracker, other.tid) == (&alert.tracker, alert.tid)
+                        && other.start() < alert.time
+                        && alert.start() < other.time
+                };
+                if is_inside(&alert, late) && !known.iter().chain(&sleeps).any(is_same) {
+                    self.names.find(&mut alert);
+                    sleeps.push(alert);
+                }
+            }
+        }
+        Ok(sleeps)
+    }
+
+    /// Notes these operations of this run, whose delays must not set a threshold.
+    fn note_ours(&mut self, alerts: &[Alert]) {
+        let target = self.target;
+        // The histogram does not count an operation that was in flight when the instance started.
+        for alert in alerts.iter().filter(|alert| !alert.fields.is_at_least()) {
+            let watches = self.instances.iter_mut();
+            let mut telling = watches.filter(|watch| target.is_telling(&watch.part));
+            if let Some(watch) = telling.find(|watch| watch.name == alert.instance) {
+                watch.ours.push((alert.time, alert.delay));
+            }
+        }
+    }
+
     /// The number of alerts that the instances have not raised, since they had raised too many in the same second.
     pub(super) fn suppressed(&self) -> u64 {
         let all = self.instances.iter();
@@ -303,13 +380,21 @@ impl<'a> Watched<'a> {
         longest.max().filter(|ns| *ns > 0).map(Nanos)
     }
 
-    /// The longest operation since the threshold was set, in the instances that show the usual delays.
-    pub(super) fn longest_since_set(&self) -> Option<Nanos> {
-        let telling = self.instances.iter();
-        let telling = telling.filter(|watch| self.target.is_telling(&watch.part));
-        let longest = telling.filter_map(|watch| {
-            let now = Delays::read(self.root, &watch.name).ok()?;
-            now.longest_since(&watch.before)
+    /// The delays of each instance up to now; `None` if they cannot be read.
+    pub(super) fn delays(&self) -> Vec<Option<Delays>> {
+        let read = |watch: &Watch| Delays::read(self.root, &watch.name).ok();
+        self.instances.iter().map(read).collect()
+    }
+
+    /// The longest operation from the time when the threshold was set to the time of `now`, in the instances that show
+    /// the usual delays. Operations of this run count only if they did not exceed the threshold: a histogram does not
+    /// show to which process an operation belongs.
+    pub(super) fn longest_since_set(&self, now: &[Option<Delays>]) -> Option<Nanos> {
+        let watches = self.instances.iter().zip(now);
+        let telling = watches.filter(|(watch, _)| self.target.is_telling(&watch.part));
+        let longest = telling.filter_map(|(watch, now)| {
+            let now = now.as_ref()?;
+            now.longest_since(&watch.before, &watch.ours)
         });
         longest.max().map(Nanos)
     }
@@ -347,10 +432,10 @@ impl<'a> Watched<'a> {
                 pending.into_iter().map(|one| (watch.part.tracker, one))
             })
             .filter(|(tracker, pending)| {
-                let pid = pending.fields.number("pid").unwrap_or(0);
+                let number = |key| pending.fields.number(key).unwrap_or(0);
                 pending.age() > over.0
                     && self.target.matters(tracker, &pending.fields)
-                    && !self.is_ours(pid)
+                    && !self.is_ours(number("pid"), number("start"))
             })
             .collect();
         stuck.sort_by_key(|(tracker, pending)| {
@@ -362,7 +447,7 @@ impl<'a> Watched<'a> {
 
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
-        for watch in &self.instances {
+        for watch in self.instances.iter().chain(&self.stacks) {
             // Another program may have removed it.
             if self.root.instance(&watch.name).is_ok()
                 && let Err(error) = self.root.remove(&watch.name)
@@ -384,23 +469,183 @@ fn setting(key: &str, value: String) -> Setting {
     }
 }
 
+/// Creates a pipe that is read as a file of alerts is, and opens it.
+#[cfg(test)]
+pub(super) fn fifo(path: &Path) -> std::fs::File {
+    use nix::sys::stat::Mode;
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
+    // Without a process that can write to it, the file would end.
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).write(true).open(path).unwrap()
+}
+
+#[cfg(test)]
+impl<'a> Watched<'a> {
+    /// Instances that have the names of their parts, and whose files exist.
+    pub(super) fn made(root: &'a ProcRoot, target: &'a Target) -> Self {
+        let watch = |part: Part| Watch {
+            name: part.name.into(),
+            alerts: Stream::open(root, part.name).unwrap(),
+            part,
+            before: Delays::default(),
+            ours: Vec::new(),
+        };
+        Self {
+            root,
+            target,
+            followed: None,
+            instances: target.parts().into_iter().map(watch).collect(),
+            stacks: target.stacks().map(watch),
+            names: Names::default(),
+            lttng: BTreeSet::new(),
+            armed: None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
+
+    fn delays(max: u64, histogram: &str) -> Delays {
+        Delays {
+            max,
+            histogram: Histogram::parse(histogram).unwrap(),
+            time: 0,
+        }
+    }
 
     #[test]
     fn the_longest_delay_since_some_time_is_in_the_last_bucket_that_grew() {
-        let delays = |max, histogram: &str| Delays {
-            max,
-            histogram: Histogram::parse(histogram).unwrap(),
-        };
         let before = delays(1_570, "100 112 5\n1536 1664 1\n");
-        let since = |max, histogram: &str| delays(max, histogram).longest_since(&before);
+        let since = |max, histogram: &str| delays(max, histogram).longest_since(&before, &[]);
         assert_eq!(since(1_570, "100 112 5\n1536 1664 1\n"), None);
         let shorter = "100 112 9\n240 256 1\n1536 1664 1\n";
         assert_eq!(since(1_570, shorter), Some(255));
         // It is not longer than the longest of all.
         assert_eq!(since(1_570, "100 112 5\n1536 1664 2\n"), Some(1_570));
         assert_eq!(since(1_600, "100 112 5\n1536 1664 2\n"), Some(1_600));
+    }
+
+    #[test]
+    fn a_delay_of_this_run_is_not_the_longest_one() {
+        let before = Delays {
+            time: 1000,
+            ..delays(0, "")
+        };
+        let now = Delays {
+            time: 9000,
+            ..delays(1_570, "100 112 5\n240 256 2\n1536 1664 1\n")
+        };
+        let since = |ours: &[(u64, u64)]| now.longest_since(&before, ours);
+        assert_eq!(since(&[]), Some(1_570));
+        let longest = (5000, 1_570);
+        assert_eq!(since(&[longest]), Some(255));
+        // Another process has the other delay of this bucket.
+        assert_eq!(since(&[longest, (6000, 250)]), Some(255));
+        assert_eq!(since(&[(6000, 250), (7000, 240), longest]), Some(111));
+        // These ended before the threshold was set, or are not in the histogram yet.
+        assert_eq!(since(&[(900, 1_570), (9000, 1_570)]), Some(1_570));
+    }
+
+    #[test]
+    fn operations_of_this_run_are_not_late_but_noted() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = ProcRoot::new(directory.path());
+        let mut alerts = fifo(&directory.path().join("request/alerts"));
+        let target = Target::of_disk("sda");
+        let mut watched = Watched::made(&root, &target);
+        let own = std::process::id();
+        for (seq, pid, more) in [
+            (5, own, ""),
+            // The histogram does not count this one.
+            (6, own, " since=before-start"),
+            (7, own + 1, ""),
+        ] {
+            writeln!(
+                alerts,
+                "seq={seq} time={seq}000 instance=request tracker=block reason=threshold delay=70 threshold=1 cpu=0 \
+                 pid={pid} tid={pid} comm=\"x\"{more}"
+            )
+            .unwrap();
+        }
+        let late = watched.read().unwrap().alerts;
+        assert_eq!(late.iter().map(|alert| alert.seq).collect::<Vec<_>>(), [7]);
+        assert_eq!(watched.instances[0].ours, [(5000, 70)]);
+    }
+
+    /// They sleep all the time, and a run may take days.
+    #[test]
+    fn sleeps_of_this_run_are_noted_only_if_sleeps_set_the_threshold() {
+        let own = std::process::id();
+        let line = format!(
+            "seq=1 time=1000 instance=sleep tracker=offcpu reason=threshold delay=70 threshold=1 cpu=0 pid={own} \
+             tid={own} comm=\"x\" state=S"
+        );
+        let sleep = Alert::parse(&line).unwrap();
+        for waits in [false, true] {
+            let directory = tempfile::tempdir().unwrap();
+            for name in ["call", "wakeup", "runnable", "sleep", "stacks"] {
+                std::fs::create_dir(directory.path().join(name)).unwrap();
+                std::fs::write(directory.path().join(name).join("alerts"), "").unwrap();
+            }
+            let root = ProcRoot::new(directory.path());
+            let target = Target::of_process(waits);
+            let mut watched = Watched::made(&root, &target);
+            watched.note_ours(std::slice::from_ref(&sleep));
+            let noted: usize = watched.instances.iter().map(|of| of.ours.len()).sum();
+            assert_eq!(noted, usize::from(waits));
+        }
+    }
+
+    /// The thread sleeps four times within a late call. Two of these sleeps exceed the threshold.
+    #[test]
+    fn each_sleep_within_a_late_operation_is_found_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let line = |instance: &str, seq: u64, (begin, end): (u64, u64), more: &str| {
+            let delay = end - begin;
+            format!(
+                "seq={seq} time={end} instance={instance} tracker=offcpu reason=threshold delay={delay} threshold=1 \
+                 cpu=0 pid=7 tid=7 comm=\"x\" {more}\n"
+            )
+        };
+        let deep = "state=D stack=\"blk_mq_get_tag+0x1/0x2\"";
+        let sleep = [
+            line("sleep", 1, (100, 150), deep),
+            line("sleep", 2, (200, 250), "state=S"),
+        ];
+        let stacks = [
+            // Before the call, of another thread, the same as above, and of times of their own.
+            line("stacks", 1, (10, 20), deep),
+            line("stacks", 2, (120, 130), deep).replace("tid=7", "tid=8"),
+            line("stacks", 3, (101, 151), deep),
+            line("stacks", 4, (199, 249), "state=S"),
+            line("stacks", 5, (300, 310), deep),
+            line("stacks", 6, (400, 410), "state=S"),
+        ];
+        for (name, lines) in [
+            ("call", String::new()),
+            ("wakeup", String::new()),
+            ("runnable", String::new()),
+            ("sleep", sleep.concat()),
+            ("stacks", stacks.concat()),
+        ] {
+            let instance = directory.path().join(name);
+            std::fs::create_dir(&instance).unwrap();
+            std::fs::write(instance.join("alerts"), lines).unwrap();
+        }
+        let root = ProcRoot::new(directory.path());
+        let target = Target::of_process(false);
+        let mut watched = Watched::made(&root, &target);
+        let late = line("call", 9, (50, 500), "").replace("offcpu", "syscall");
+        let late = Alert::parse(late.trim_end()).unwrap();
+        let known = [late.clone(), Alert::parse(sleep[0].trim_end()).unwrap()];
+        let found = watched.sleeps(&late, &known).unwrap();
+        let found = found.iter().map(|one| (&one.instance[..], one.seq));
+        let expected = [("sleep", 2), ("stacks", 5), ("stacks", 6)];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 }

@@ -286,7 +286,7 @@ impl Runner<'_> {
                 let waits = !started.load(Ordering::Relaxed);
                 if waits && begin.elapsed() > START {
                     watched = Err(anyhow!(
-                        "the thread that makes events does not get CPU {}: does a task with a higher priority have it?",
+                        "the thread that generates events does not get CPU {}: does a task with a higher priority have it?",
                         self.cpu
                     ));
                 }
@@ -300,7 +300,7 @@ impl Runner<'_> {
             let joined = thread.join();
             let made: Result<Made> = joined.unwrap_or_else(|_| {
                 Err(anyhow!(
-                    "the thread that makes events has failed; please report this"
+                    "the thread that generates events has failed; please report this"
                 ))
             });
             watched.and(made)

@@ -2,9 +2,9 @@
 
 //! The process that generates user-space events.
 //!
-//! The command is linked statically and cannot load LTTng's library. Python can, and calls the
-//! tracepoint in it, so the speed of Python's loop limits the rate. The process is killed when the
-//! [`Ust`] is dropped, and when this process ends.
+//! The command is linked statically and cannot load LTTng's library. So a Python process loads it,
+//! and calls the tracepoint in the library; the speed of Python's loop limits the rate. The process
+//! is killed when the [`Ust`] is dropped, and when this process ends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -39,7 +39,7 @@ impl Ust {
         // Signals from the terminal, which end this process, do not reach the new process.
         command.process_group(0);
         let mut child = command.spawn().context(
-            "cannot run `python3`, which makes events of user space; install the package python3",
+            "cannot run `python3`, which generates user-space events; install the package python3",
         )?;
         let (to, from) = (child.stdin.take(), child.stdout.take());
         let (to, from) = to.zip(from).context("no pipes to python3")?;
@@ -58,7 +58,7 @@ impl Ust {
             }
             let last = said.lines().last().unwrap_or("no output").trim();
             bail!(
-                "LTTng's library for user space cannot be used ({last}); install the package liblttng-ust1t64"
+                "python3 cannot generate user-space events ({last}); they need the package liblttng-ust1t64"
             );
         }
         Ok(ust)
@@ -71,7 +71,7 @@ impl Ust {
 
     /// Generates events; `None` if a signal ended the run.
     pub(super) fn make(&mut self, plan: &Plan, signals: &Signals) -> Result<Option<Made>> {
-        let ended = "the process that makes events has ended";
+        let ended = "the process that generates events has ended";
         let gap = plan.gap.unwrap_or(0.0);
         let plan = format!(
             "{gap} {} {} {} {}\n",

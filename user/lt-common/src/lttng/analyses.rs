@@ -37,9 +37,9 @@ const OF_RECLAIM: [&str; 4] = [
     "mm_vmscan_kswapd_*",
     "sched_process_fork",
 ];
-/// Steps of packets, softirqs, in which packets belong to no thread, and the processes of new threads. LTTng cannot
-/// record which packets the functions without a tracepoint free.
-const OF_PACKETS: [&str; 9] = [
+/// Steps of packets, softirqs and interrupt handlers, in which packets belong to no thread, and the processes of new
+/// threads. LTTng cannot record which packets the functions without a tracepoint free.
+const OF_PACKETS: [&str; 11] = [
     "net_if_rx",
     "net_if_receive_skb",
     "net_dev_queue",
@@ -48,6 +48,8 @@ const OF_PACKETS: [&str; 9] = [
     "skb_consume",
     "irq_softirq_entry",
     "irq_softirq_exit",
+    "irq_handler_entry",
+    "irq_handler_exit",
     "sched_process_fork",
 ];
 /// System calls that wait for a user-space lock.

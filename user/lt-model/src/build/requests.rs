@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Disk requests in flight, by their first sector.
+//! Bios and disk requests in flight, by their first sector, since events do not name them.
+//!
+//! ```text
+//!             queued        allocated        issued          completed (all sectors)
+//!  (nothing) --------> bio ----------> bio ---------> request ----------> ended
+//!      |                ^               |               |  ^ `- completed (some): the rest stays
+//!      `- passed on: ---'               |               `--' issued again
+//!         lower bio                     `- merged into the issued request: gone
+//! ```
+//!
+//! If an event may be of several of them, they are doubtful from then on: their thread is known only if it is the same,
+//! and their times are not.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,18 +23,18 @@ use crate::missing::Events;
 use crate::request::{Kind, Request};
 use crate::served::{Done, Log};
 
-/// Maximum number of requests in flight. More means that some ended without an event.
+/// Maximum number of bios and requests in flight. More means that some ended without an event, such as the bios of a
+/// device without requests.
 const MOST: usize = 16 << 10;
 
-/// Major number of the disks and partitions that get no number from their driver (`BLOCK_EXT_MAJOR`).
-const EXTENDED: u32 = 259;
+/// Maximum number of them with one sector, which bounds the time for an event. There may be one for each disk of a
+/// large array; of a device without requests, all bios for a sector stay.
+const MOST_ALIKE: usize = 256;
 
-/// Minor numbers that most other drivers reserve for a disk and the partitions that follow it.
-const RESERVED: u32 = 16;
-
-/// A request in flight.
+/// A bio that has not been issued, or a request at the driver.
 #[derive(Debug, Clone, Copy)]
 struct Held {
+    /// The disk; of a bio, perhaps a partition.
     disk: Disk,
     entered: Option<u64>,
     queued: Option<u64>,
@@ -31,6 +42,16 @@ struct Held {
     limited: Option<u64>,
     allocated: Option<u64>,
     issued: Option<u64>,
+    /// Number of sectors that the driver has yet to complete; 0 if not recorded.
+    left: u32,
+    /// Whether its bio was seen when it was submitted.
+    has_bio: bool,
+    /// Whether the driver has completed a part of it.
+    is_part: bool,
+    /// Whether the last event may be that of another bio or request.
+    is_doubtful: bool,
+    /// The bio of a stacked device that was passed on as this one: the device and the first sector there.
+    upper: Option<(Disk, u64)>,
 }
 
 impl Held {
@@ -43,24 +64,67 @@ impl Held {
             limited: None,
             allocated: None,
             issued: None,
+            left: 0,
+            has_bio: false,
+            is_part: false,
+            is_doubtful: false,
+            upper: None,
         }
     }
 
-    /// Whether it is a bio that has not been issued, and may be for a partition of this disk. `disks` are no partitions.
+    /// When it reached its last stage.
+    fn reached(&self) -> u64 {
+        let last = self.issued.or(self.allocated).or(self.queued);
+        last.or(self.entered).unwrap_or_default()
+    }
+
+    /// Whether it is a bio that a stacked device has just passed on, and that is not submitted yet.
+    fn is_passed_on(&self) -> bool {
+        self.queued.is_none() && self.allocated.is_none() && self.issued.is_none()
+    }
+
+    /// Whether it is a bio of the disk, or perhaps of a partition of this disk. `disks` are no partitions.
     fn may_be_of(&self, disk: Disk, disks: &HashSet<Disk>) -> bool {
-        self.issued.is_none() && may_be_part(self.disk, disk, disks)
+        self.issued.is_none() && (self.disk == disk || may_be_part(self.disk, disk, disks))
+    }
+
+    /// Whether this is a request at the driver that may be issued again, or completed, with this length.
+    fn is_at_driver(&self, disk: Disk, sectors: u32) -> bool {
+        self.disk == disk && self.issued.is_some() && self.left == sectors
+    }
+
+    /// Whether the next event may be of either, if both have the same sector.
+    fn is_like(&self, other: &Self) -> bool {
+        let both_passed_on = self.is_passed_on() && other.is_passed_on();
+        both_passed_on && self.disk == other.disk
+            || other.issued.is_some() && self.is_at_driver(other.disk, other.left)
+    }
+}
+
+/// Makes bios or requests doubtful if there are several: the next event may be of any of them.
+fn confuse<'a>(alike: impl Iterator<Item = &'a mut Held>) {
+    let mut alike: Vec<&mut Held> = alike.collect();
+    let [first, others @ ..] = &alike[..] else {
+        return;
+    };
+    if others.is_empty() {
+        return;
+    }
+    let is_of_one = others.iter().all(|held| held.of == first.of);
+    let of = first.of.filter(|_| is_of_one);
+    for held in &mut alike {
+        (held.of, held.is_doubtful) = (of, true);
     }
 }
 
 /// Whether this device may be a partition of the disk. `disks` are no partitions.
 fn may_be_part(part: Disk, disk: Disk, disks: &HashSet<Disk>) -> bool {
-    let is_numbered = (1..RESERVED).contains(&part.0.wrapping_sub(disk.0));
-    !disks.contains(&part) && (part.0 >> 20 == EXTENDED || is_numbered)
+    !disks.contains(&part) && part.may_be_part_of(disk)
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    /// Requests by first sector, one per disk. Requests of a partition have sectors of its disk.
+    /// Bios and requests by first sector, in the order of their arrival. Bios of a partition have sectors of its disk.
     held: BTreeMap<u64, Vec<Held>>,
     len: usize,
     flushes: HashMap<Disk, Flushes>,
@@ -79,8 +143,11 @@ struct Flushes {
 }
 
 impl Requests {
-    /// Forgets all requests, since events of them are missing.
-    pub(super) fn clear(&mut self) {
+    /// Forgets all requests, since events of them may be missing until `time`.
+    pub(super) fn clear(&mut self, time: u64) {
+        let issued = |held: &Held| Some((held.disk, held.issued?));
+        let all = self.held.values().flatten();
+        self.served.lost(time, all.filter_map(issued));
         self.held.clear();
         self.flushes.clear();
         self.len = 0;
@@ -88,7 +155,9 @@ impl Requests {
 
     /// Maximum memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.len * 2 * (size_of::<Held>() + size_of::<Vec<Held>>() + size_of::<u64>())
+        // The first one at a sector gets room for four.
+        (self.held.len() * 4 + self.len * 2) * size_of::<Held>()
+            + self.held.len() * 2 * (size_of::<Vec<Held>>() + size_of::<u64>())
             + self.flushes.len() * 2 * size_of::<(Disk, Flushes)>()
             + self.disks.len() * 2 * size_of::<Disk>()
             + self.served.bytes()
@@ -101,6 +170,8 @@ impl Requests {
 
     /// What the disks served, once all events are seen.
     pub(super) fn into_served(mut self) -> Log {
+        // No event shows when the requests that are still in flight are completed.
+        self.clear(u64::MAX);
         self.served.finish();
         self.served
     }
@@ -115,55 +186,263 @@ impl Requests {
         }
     }
 
-    /// Records that a request has reached a stage. For its submission, records the thread and whether a limit held
-    /// it back. For its allocation by its own thread, returns when the thread submitted it.
+    /// Records that a bio or a request has reached a stage. For the submission of a bio, records the thread and whether
+    /// a limit held it back. For its allocation by its own thread, returns when the thread submitted it.
     fn reach(
         &mut self,
         time: u64,
         stage: Stage,
-        (disk, sector): (Disk, u64),
+        place: (Disk, u64),
+        sectors: u32,
         (by, is_limited): (Option<ThreadId>, bool),
     ) -> Option<u64> {
-        if stage == Stage::Issued {
-            self.disks.insert(disk);
-        }
-        let held = self.at(disk, sector, stage == Stage::Issued);
         match stage {
             Stage::Queued => {
-                // The end of an older request with this sector was not seen. A bio that a stacked device has just
-                // passed on has no `queued` yet.
-                if held.queued.is_some() {
-                    *held = Held::new(disk);
+                let bio = self.bio(place, Held::is_passed_on);
+                if bio.entered.is_none() {
+                    (bio.entered, bio.of) = (Some(time), by.filter(|_| !is_limited));
                 }
-                if held.entered.is_none() {
-                    (held.entered, held.of) = (Some(time), by.filter(|_| !is_limited));
-                }
-                held.queued = Some(time);
-                held.limited = held.limited.or(is_limited.then_some(time));
+                (bio.queued, bio.has_bio) = (Some(time), true);
+                bio.limited = bio.limited.or(is_limited.then_some(time));
+                None
             }
             Stage::Allocated => {
-                held.allocated = Some(time);
-                return held.queued.filter(|_| by.is_some() && held.of == by);
+                let bio = self.allocate(time, place, by);
+                let is_own = by.is_some() && bio.of == by && !bio.is_doubtful;
+                bio.queued.filter(|_| is_own)
             }
-            Stage::Issued => held.issued = Some(time),
+            Stage::Issued => {
+                self.issue(time, place, sectors);
+                None
+            }
         }
-        None
     }
 
-    /// Passes a bio from a stacked device on to another device.
+    /// Finds the latest bio of this device with this sector that `is` accepts, or adds one.
+    fn bio(&mut self, (disk, sector): (Disk, u64), is: impl Fn(&Held) -> bool) -> &mut Held {
+        self.make_room(sector);
+        let all = self.held.entry(sector).or_default();
+        let is = |held: &Held| held.disk == disk && held.issued.is_none() && is(held);
+        let place = all.iter().rposition(is).unwrap_or_else(|| {
+            all.push(Held::new(disk));
+            self.len += 1;
+            all.len() - 1
+        });
+        &mut all[place]
+    }
+
+    /// Allocates a request for a bio that `by` submits: for one that this thread has entered, if there is one. It is
+    /// not for a bio that another thread has entered, unless a stacked device has passed that on: a part of a split
+    /// bio, for example, has no event before its allocation.
+    fn allocate(&mut self, time: u64, place: (Disk, u64), by: Option<ThreadId>) -> &mut Held {
+        let (disk, sector) = place;
+        let is_of_another =
+            |bio: &Held| by.is_some() && bio.of.is_some() && bio.of != by && bio.upper.is_none();
+        let is_open = |bio: &Held| {
+            let is_waiting = bio.allocated.is_none() && bio.issued.is_none();
+            bio.disk == disk && is_waiting && !is_of_another(bio)
+        };
+        let is_own = |bio: &Held| is_open(bio) && by.is_some() && bio.of == by;
+        let all = self.held.entry(sector).or_default();
+        let has_own = all.iter().any(is_own);
+        if !has_own {
+            confuse(all.iter_mut().filter(|bio| is_open(bio)));
+        }
+        let bio = self.bio(place, |bio| is_open(bio) && (!has_own || is_own(bio)));
+        bio.allocated = Some(time);
+        bio
+    }
+
+    /// Issues a request: a bio, with those that were merged into it, or a request that the driver gave back.
+    fn issue(&mut self, time: u64, (disk, sector): (Disk, u64), sectors: u32) {
+        self.disks.insert(disk);
+        let bio = self.take_bio(disk, sector, sectors);
+        if bio.is_none() && self.issue_again(time, (disk, sector), sectors) {
+            return;
+        }
+        let mut request = bio.unwrap_or_else(|| Held::new(disk));
+        (request.disk, request.issued, request.left) = (disk, Some(time), sectors);
+        self.put(sector, request);
+    }
+
+    /// Removes the bio that is issued as this request, and those that were merged into it.
+    fn take_bio(&mut self, disk: Disk, sector: u64, sectors: u32) -> Option<Held> {
+        let end = sector.saturating_add(u64::from(sectors.max(1)));
+        let inside = self.held.range(sector.saturating_add(1)..end);
+        let inside: Vec<u64> = inside.map(|(at, _)| *at).collect();
+
+        let is_bio = |held: &Held| held.may_be_of(disk, &self.disks);
+        let has_request = |bio: &Held| is_bio(bio) && bio.allocated.is_some();
+        // Only a bio that has a request is issued, or one that was merged to the front of a request. The allocations
+        // of all bios are recorded, or none.
+        let mut behind = inside.iter().filter_map(|at| self.held.get(at)).flatten();
+        let is_front = behind.any(has_request);
+        let all = self.held.get_mut(&sector)?;
+        let needs_request = !is_front && all.iter().any(has_request);
+        let may_be = |bio: &Held| is_bio(bio) && (!needs_request || has_request(bio));
+        confuse(all.iter_mut().filter(|bio| may_be(bio)));
+        let possible = all.iter().filter(|bio| may_be(bio));
+        let devices: Vec<Disk> = possible.map(|bio| bio.disk).collect();
+        let place = all.iter().position(may_be)?;
+        let mut bio = all.remove(place);
+        self.len -= 1;
+        if all.is_empty() {
+            self.held.remove(&sector);
+        }
+
+        let device = bio.disk;
+        let mut is_of_one = true;
+        for at in inside {
+            let is_bio = |held: &&Held| held.issued.is_none() && devices.contains(&held.disk);
+            let merged = self.held.get(&at).into_iter().flatten().filter(is_bio);
+            is_of_one &= merged.copied().all(|merged| merged.of == bio.of);
+            let is_merged = |held: &Held| held.issued.is_none() && held.disk == device;
+            while let Some(merged) = self.take(at, is_merged) {
+                self.forget_uppers(merged);
+            }
+        }
+        if !is_of_one {
+            // The issued bio may be any of the doubtful ones.
+            let others = self.held.get_mut(&sector).into_iter().flatten();
+            for other in others.filter(|other| other.issued.is_none() && other.is_doubtful) {
+                other.of = None;
+            }
+        }
+        self.forget_uppers(bio);
+        if bio.is_doubtful || !is_of_one {
+            // The history of one bio does not apply to the others.
+            bio = Held {
+                of: bio.of.filter(|_| is_of_one),
+                has_bio: bio.has_bio,
+                ..Held::new(device)
+            };
+        }
+        Some(bio)
+    }
+
+    /// Issues a request again that the driver gave back. Returns false if there is none.
+    fn issue_again(&mut self, time: u64, (disk, sector): (Disk, u64), sectors: u32) -> bool {
+        let all = self.held.get_mut(&sector).into_iter().flatten();
+        let again = all.filter(|held| held.is_at_driver(disk, sectors));
+        let mut again: Vec<&mut Held> = again.collect();
+        // After an incomplete transfer, drivers give the rest of a request back.
+        if let [request] = &mut again[..]
+            && !request.is_part
+        {
+            request.issued = Some(time);
+            // It may also be an identical request whose bio is not seen, either.
+            request.is_doubtful |= !request.has_bio;
+        }
+        !again.is_empty()
+    }
+
+    /// Removes the last bio or request with this sector that `is` accepts: an earlier one may have ended without an
+    /// event, and its age must not count as that of a later one.
+    fn take(&mut self, sector: u64, is: impl Fn(&Held) -> bool) -> Option<Held> {
+        let all = self.held.get_mut(&sector)?;
+        let place = all.iter().rposition(is)?;
+        let taken = all.remove(place);
+        self.len -= 1;
+        if all.is_empty() {
+            self.held.remove(&sector);
+        }
+        Some(taken)
+    }
+
+    /// Adds a bio that a stacked device passes on, or a request at the driver.
+    fn put(&mut self, sector: u64, held: Held) {
+        self.make_room(sector);
+        let all = self.held.entry(sector).or_default();
+        all.push(held);
+        self.len += 1;
+        confuse(all.iter_mut().filter(|other| other.is_like(&held)));
+    }
+
+    /// If there are too many, in all or with this sector, drops the older half of the largest group: the bios or the
+    /// requests of one device.
+    fn make_room(&mut self, sector: u64) {
+        let here = self.held.get(&sector).map_or(0, Vec::len);
+        let sectors = match here < MOST_ALIKE {
+            true if self.len < MOST => return,
+            true => 0..=u64::MAX,
+            false => sector..=sector,
+        };
+        let group = |held: &Held| (held.disk, held.issued.is_some());
+        let mut groups: HashMap<(Disk, bool), Vec<u64>> = HashMap::new();
+        for held in self.held.range(sectors.clone()).flat_map(|(_, all)| all) {
+            groups.entry(group(held)).or_default().push(held.reached());
+        }
+        let largest = groups
+            .into_iter()
+            .max_by_key(|(group, times)| (times.len(), *group));
+        let Some((largest, mut times)) = largest else {
+            return;
+        };
+        let middle = times.len() / 2;
+        let last = *times.select_nth_unstable(middle).1;
+        let drops = |held: &Held| group(held) == largest && held.reached() <= last;
+        let disks = &self.disks;
+        for (_, all) in self.held.range_mut(sectors) {
+            let before = all.len();
+            for held in all.iter().filter(|held| drops(held)) {
+                if let Some(issued) = held.issued {
+                    self.served.forgets(held.disk, issued);
+                }
+            }
+            all.retain(|held| !drops(held));
+            if all.len() < before {
+                // The next event of a dropped one may seem to be of one that is left.
+                let may_be_it = |held: &&mut Held| {
+                    held.disk == largest.0 || may_be_part(largest.0, held.disk, disks)
+                };
+                for held in all.iter_mut().filter(may_be_it) {
+                    (held.of, held.is_doubtful) = (None, true);
+                }
+            }
+        }
+        self.held.retain(|_, all| !all.is_empty());
+        self.len = self.held.values().map(Vec::len).sum();
+    }
+
+    /// Removes the bios of stacked devices that were passed on as this one.
+    fn forget_uppers(&mut self, bio: Held) {
+        let mut upper = bio.upper;
+        while let Some((disk, sector)) = upper {
+            let is_upper = |held: &Held| {
+                held.disk == disk && held.issued.is_none() && held.entered == bio.entered
+            };
+            upper = self.take(sector, is_upper).and_then(|held| held.upper);
+        }
+    }
+
+    /// Passes a bio from a stacked device on to another device, or from a partition to its disk.
     pub(super) fn remap(&mut self, (from, old): (Disk, u64), (disk, sector): (Disk, u64)) {
         if from == disk {
+            // A bio of a partition gets a sector of the disk, before it is submitted.
+            let is_passed_on = |held: &Held| held.disk == disk && held.is_passed_on();
+            if let Some(bio) = self.take(old, is_passed_on) {
+                self.put(sector, bio);
+            }
             return;
         }
         self.disks.insert(from);
-        let upper = self.held.get(&old);
-        let upper = upper.and_then(|all| all.iter().find(|held| held.disk == from));
-        if let Some(upper) = upper.copied()
-            && upper.entered.is_some()
-        {
-            let lower = self.at(disk, sector, false);
-            *lower = Held::new(disk);
-            (lower.entered, lower.of, lower.limited) = (upper.entered, upper.of, upper.limited);
+        let Some(all) = self.held.get_mut(&old) else {
+            return;
+        };
+        let is_upper =
+            |held: &Held| held.disk == from && held.issued.is_none() && held.entered.is_some();
+        confuse(all.iter_mut().filter(|held| is_upper(held)));
+        let upper = all.iter().rfind(|held| is_upper(held)).copied();
+        if let Some(upper) = upper {
+            let lower = Held {
+                entered: upper.entered,
+                of: upper.of,
+                limited: upper.limited,
+                is_doubtful: upper.is_doubtful,
+                upper: Some((from, old)),
+                ..Held::new(disk)
+            };
+            self.put(sector, lower);
         }
     }
 
@@ -175,75 +454,63 @@ impl Requests {
     }
 
     /// Handles the end of a flush, or of a request that waited for one. Returns the flush, if its start is known.
-    pub(super) fn flushed(&mut self, disk: Disk) -> Option<Request> {
+    pub(super) fn flushed(&mut self, time: u64, disk: Disk) -> Option<Request> {
         let of = self.flushes.get_mut(&disk)?;
+        let is_under_way = of.under_way > 0;
         of.under_way = of.under_way.saturating_sub(1);
         let issued = of.issued?;
+        if is_under_way {
+            self.served.flushes(disk, issued, time);
+        }
         Some(request(Held::new(disk), issued, Kind::Flush))
     }
 
-    /// Completes a request; `None` if its issue was not seen.
+    /// Completes a request, or a part of it. Returns the request, unless its issue was not seen or may be that of
+    /// another one; and what the disk has served, if this was the last part.
     pub(super) fn complete(
         &mut self,
+        time: u64,
         disk: Disk,
         (sector, sectors): (u64, u32),
         kind: Kind,
-    ) -> Option<Request> {
-        let is = |held: &&Held| held.disk == disk;
-        let held = self.held.get(&sector)?.iter().find(is).copied();
-        let end = sector.saturating_add(u64::from(sectors.max(1)));
-        let inside: Vec<u64> = self.held.range(sector..end).map(|(at, _)| *at).collect();
-        let first = held.and_then(|held| held.of);
-        let mut is_of_one = true;
-        for at in inside {
-            // A bio merged into the request may still be recorded for a partition.
-            let merged = self.held.get(&at).into_iter().flatten();
-            is_of_one &= merged
-                .filter(|bio| bio.disk == disk || bio.may_be_of(disk, &self.disks))
-                .all(|bio| bio.of == first);
-            if let Some(all) = self.held.get_mut(&at) {
-                let before = all.len();
-                all.retain(|held| held.disk != disk);
-                self.len -= before - all.len();
-                if all.is_empty() {
-                    self.held.remove(&at);
-                }
-            }
-        }
-        let mut held = held?;
-        if !is_of_one {
-            // The history of the first part does not apply to the others.
-            held = Held {
-                issued: held.issued,
-                ..Held::new(disk)
+    ) -> (Option<Request>, Option<Done>) {
+        let taken = self.take_request(disk, sector, sectors);
+        let Some((mut held, issued)) = taken.and_then(|held| Some((held, held.issued?))) else {
+            let unseen = Done {
+                issued: time,
+                completed: time,
+                of: None,
             };
+            return (None, Some(unseen));
+        };
+        let known = (!held.is_doubtful).then(|| request(held, issued, kind));
+        if held.left > sectors {
+            let rest = sector.saturating_add(u64::from(sectors));
+            (held.left, held.is_part) = (held.left - sectors, true);
+            self.put(rest, held);
+            return (known, None);
         }
-        Some(request(held, held.issued?, kind))
+        // The time in which the disk had at least one of several doubtful requests is the same in whichever order they
+        // end.
+        let done = Done {
+            issued,
+            completed: time,
+            of: held.of,
+        };
+        (known, Some(done))
     }
 
-    /// Finds the request with this sector, or adds one. A bio may be recorded for a partition, but its issue
-    /// (`is_issued`) is recorded for the disk: if the only request with this sector may be for a partition of the disk,
-    /// the issue is taken to be of that request.
-    fn at(&mut self, disk: Disk, sector: u64, is_issued: bool) -> &mut Held {
-        if self.len >= MOST {
-            self.clear();
+    /// Removes the request of which these sectors are completed: one of this length, or a longer one.
+    fn take_request(&mut self, disk: Disk, sector: u64, sectors: u32) -> Option<Held> {
+        let is_of_disk = |held: &Held| held.disk == disk && held.issued.is_some();
+        let is_longer = |held: &Held| is_of_disk(held) && held.left > sectors;
+        if let Some(whole) = self.take(sector, |held| held.is_at_driver(disk, sectors)) {
+            return Some(whole);
         }
-        let all = self.held.entry(sector).or_default();
-        let mut place = all.iter().position(|held| held.disk == disk);
-        if place.is_none()
-            && is_issued
-            && let [bio] = &mut all[..]
-            && bio.may_be_of(disk, &self.disks)
-        {
-            bio.disk = disk;
-            place = Some(0);
-        }
-        let place = place.unwrap_or_else(|| {
-            all.push(Held::new(disk));
-            self.len += 1;
-            all.len() - 1
-        });
-        &mut all[place]
+        let all = self.held.get_mut(&sector)?;
+        confuse(all.iter_mut().filter(|held| is_longer(held)));
+        let longer = self.take(sector, is_longer);
+        longer.or_else(|| self.take(sector, is_of_disk))
     }
 }
 
@@ -270,12 +537,20 @@ impl Builder {
     }
 
     /// Records that a request, or a bio, has reached a stage on `cpu`.
-    pub(super) fn request(&mut self, time: u64, cpu: u32, stage: Stage, place: (Disk, u64)) {
+    pub(super) fn request(
+        &mut self,
+        time: u64,
+        cpu: u32,
+        stage: Stage,
+        place: (Disk, u64),
+        sectors: u32,
+    ) {
         let is_limited = stage == Stage::Queued && self.was_held_back(time, cpu);
         let at = self.cpus.at(cpu);
         let by = at.thread().filter(|_| at.contexts.is_empty());
         let by = by.filter(|by| !self.may_be_held_back(*by));
-        let queued = self.requests.reach(time, stage, place, (by, is_limited));
+        let by_limit = (by, is_limited);
+        let queued = self.requests.reach(time, stage, place, sectors, by_limit);
         let (Some(thread), Some(queued)) = (by, queued) else {
             return;
         };
@@ -291,21 +566,218 @@ impl Builder {
         self.requests.waited(place.0, (queued, time), self.over);
         match self.over {
             true => self.signs.count(),
-            false => self.signs.allocates(thread, queued, time),
+            false => self.signs.allocates(thread, (queued, time), place.0),
         }
     }
 
-    /// Records that a disk has completed a request, for threads that may be waiting for a free one.
-    pub(super) fn note_served(&mut self, time: u64, disk: Disk, request: Option<Request>) {
+    /// Records that a disk has completed a request, or a part of it without `done`, for threads that may be waiting for
+    /// a free one.
+    pub(super) fn note_served(&mut self, disk: Disk, done: Option<Done>) {
         self.requests.disks.insert(disk);
-        if matches!(self.tasks.detail, Detail::Waits) || self.tasks.keep == u64::MAX {
+        let Some(done) = done else {
             return;
-        }
-        let done = Done {
-            issued: request.map_or(time, |request| request.issued),
-            completed: time,
-            of: request.and_then(|request| request.of),
         };
-        self.requests.served.completes(disk, done, self.over);
+        if !matches!(self.tasks.detail, Detail::Waits) && self.tasks.keep != u64::MAX {
+            self.requests.served.completes(disk, done, self.over);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: Disk = Disk(8 << 20);
+    const PARTITION: Disk = Disk(8 << 20 | 1);
+    const MAPPED: Disk = Disk(254 << 20);
+    const BY: Option<ThreadId> = Some(ThreadId(1));
+
+    impl Requests {
+        /// A bio of [`BY`], or a request, reaches a stage.
+        fn reaches(&mut self, time: u64, stage: Stage, place: (Disk, u64), sectors: u32) {
+            self.reach(time, stage, place, sectors, (BY, false));
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_request_that_has_ended() {
+        let mut requests = Requests::default();
+        requests.reaches(1, Stage::Queued, (MAPPED, 0), 8);
+        requests.remap((MAPPED, 0), (PARTITION, 8));
+        requests.remap((PARTITION, 8), (PARTITION, 64));
+        requests.reaches(3, Stage::Queued, (PARTITION, 64), 8);
+        requests.reaches(4, Stage::Allocated, (PARTITION, 64), 8);
+        // Merged into the request.
+        requests.reaches(5, Stage::Queued, (PARTITION, 72), 8);
+        requests.reaches(6, Stage::Issued, (DISK, 64), 16);
+        assert_eq!(requests.len, 1);
+        let (request, done) = requests.complete(9, DISK, (64, 16), Kind::Plain);
+        let request = request.unwrap();
+        assert_eq!((request.disk, request.of), (DISK, BY));
+        assert_eq!((request.entered, request.queued), (Some(1), Some(3)));
+        assert_eq!(done.map(|done| done.issued), Some(6));
+        assert_eq!((requests.len, requests.held.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_request_is_issued_again_or_is_identical_to_one_in_flight() {
+        let issued = |has_bio: bool| {
+            let mut requests = Requests::default();
+            if has_bio {
+                requests.reaches(1, Stage::Queued, (DISK, 64), 8);
+            }
+            for time in [2, 5] {
+                requests.reaches(time, Stage::Issued, (DISK, 64), 8);
+            }
+            let (request, done) = requests.complete(9, DISK, (64, 8), Kind::Plain);
+            assert_eq!(requests.len, 0);
+            (request.map(|request| request.issued), done.unwrap().issued)
+        };
+        assert_eq!(issued(true), (Some(5), 5));
+        // Without the events of bios, there may be two requests.
+        assert_eq!(issued(false), (None, 5));
+    }
+
+    #[test]
+    fn a_request_that_never_ends_does_not_make_a_later_one_long() {
+        let mut requests = Requests::default();
+        for time in [1, 100] {
+            requests.reaches(time, Stage::Queued, (DISK, 64), 8);
+            requests.reaches(time + 1, Stage::Issued, (DISK, 64), 8);
+        }
+        let (request, done) = requests.complete(109, DISK, (64, 8), Kind::Plain);
+        // The completion may be that of either.
+        assert!(request.is_none());
+        assert_eq!(done.unwrap().issued, 101);
+    }
+
+    /// Another thread submits a bio that is split. Its second part starts at the sector of a bio that has no request.
+    #[test]
+    fn a_part_of_a_bio_does_not_take_the_bio_of_another_thread() {
+        let mut requests = Requests::default();
+        requests.reaches(1, Stage::Queued, (DISK, 64), 8);
+        let other = (Some(ThreadId(2)), false);
+        let allocated = requests.reach(2, Stage::Allocated, (DISK, 64), 32, other);
+        assert_eq!(allocated, None);
+        requests.reach(3, Stage::Issued, (DISK, 64), 32, other);
+        let own = requests.reach(5, Stage::Allocated, (DISK, 64), 8, (BY, false));
+        assert_eq!(own, Some(1));
+        requests.reaches(6, Stage::Issued, (DISK, 64), 8);
+        for (sectors, of) in [(32, None), (8, BY)] {
+            let (request, _) = requests.complete(9, DISK, (64, sectors), Kind::Plain);
+            assert_eq!(request.unwrap().of, of);
+        }
+    }
+
+    #[test]
+    fn a_device_without_requests_does_not_displace_the_bios_of_others() {
+        let mut requests = Requests::default();
+        requests.reaches(1, Stage::Queued, (DISK, 64), 8);
+        requests.reaches(2, Stage::Issued, (DISK, 128), 8);
+        for time in 3..2 * MOST as u64 {
+            requests.reaches(time, Stage::Queued, (MAPPED, time * 8), 8);
+        }
+        assert!(requests.len <= MOST, "{}", requests.len);
+        requests.reaches(1 << 20, Stage::Issued, (DISK, 64), 8);
+        for (sector, issued, of) in [(64, 1 << 20, BY), (128, 2, None)] {
+            let (request, _) = requests.complete(2 << 20, DISK, (sector, 8), Kind::Plain);
+            let request = request.unwrap();
+            assert_eq!((request.issued, request.of), (issued, of));
+        }
+    }
+
+    #[test]
+    fn the_bios_for_one_sector_of_a_device_without_requests_do_not_pile_up() {
+        let mut requests = Requests::default();
+        requests.reaches(1, Stage::Queued, (DISK, 64), 8);
+        for time in 2..10 * MOST_ALIKE as u64 {
+            requests.reaches(time, Stage::Queued, (MAPPED, 64), 8);
+            assert!(requests.len <= MOST_ALIKE);
+        }
+        assert_eq!(requests.held[&64].len(), requests.len);
+        requests.reaches(1 << 20, Stage::Issued, (DISK, 64), 8);
+        let (request, _) = requests.complete(2 << 20, DISK, (64, 8), Kind::Plain);
+        assert_eq!(request.unwrap().of, BY);
+    }
+
+    /// Requests of two threads start at one sector. The older one is dropped, and then completed.
+    #[test]
+    fn a_dropped_request_does_not_end_as_that_of_another_thread() {
+        let mut requests = Requests::default();
+        requests.reaches(1, Stage::Queued, (DISK, 64), 8);
+        requests.reaches(1, Stage::Issued, (DISK, 64), 8);
+        let end = MOST as u64;
+        for time in 2..end {
+            requests.reaches(time, Stage::Issued, (DISK, time * 8 + 128), 8);
+        }
+        let other = (Some(ThreadId(2)), false);
+        for stage in [Stage::Queued, Stage::Issued] {
+            requests.reach(end, stage, (DISK, 64), 16, other);
+        }
+        requests.reaches(end + 1, Stage::Issued, (DISK, 128), 8);
+        assert_eq!(requests.held[&64].len(), 1);
+        let (request, _) = requests.complete(end + 2, DISK, (64, 8), Kind::Plain);
+        assert!(request.is_none());
+    }
+
+    #[test]
+    fn a_dropped_bio_does_not_give_its_request_to_another_thread() {
+        let mut requests = Requests::default();
+        for time in 0..MOST as u64 {
+            requests.reaches(time, Stage::Queued, (DISK, time * 8), 8);
+        }
+        // Another thread, with the sectors of the oldest bio, which is dropped with the next one.
+        let by = (Some(ThreadId(2)), false);
+        let last = requests.held.last_entry().unwrap();
+        let (sector, all) = last.remove_entry();
+        requests.len -= all.len();
+        requests.reach(MOST as u64, Stage::Queued, (DISK, 0), 8, by);
+        requests.reaches(MOST as u64, Stage::Queued, (DISK, sector), 8);
+        requests.reaches(1 << 20, Stage::Issued, (DISK, 0), 8);
+        let (request, _) = requests.complete(2 << 20, DISK, (0, 8), Kind::Plain);
+        assert_eq!(request.unwrap().of, None);
+    }
+
+    #[test]
+    fn what_a_disk_served_is_a_lower_bound_once_a_request_in_flight_was_dropped() {
+        let is_least = |number: u64| {
+            let mut requests = Requests::default();
+            for time in 0..number {
+                requests.reaches(time, Stage::Issued, (DISK, time * 8), 8);
+            }
+            let end = 1 << 20;
+            let left: Vec<u64> = requests.held.keys().copied().collect();
+            for sector in left {
+                let (_, done) = requests.complete(end, DISK, (sector, 8), Kind::Plain);
+                requests.served.completes(DISK, done.unwrap(), false);
+            }
+            assert_eq!(requests.len, 0);
+            requests.waited(DISK, (end + 1, end + 9), false);
+            let wait = [(end + 1, end + 9)];
+            requests.into_served().during(DISK, &wait).unwrap().is_least
+        };
+        assert!(!is_least(MOST as u64));
+        assert!(is_least(MOST as u64 + 1));
+    }
+
+    /// A bio at 64 is merged to the front of the request at 72. Another bio at 64 has its own request.
+    #[test]
+    fn a_bio_in_front_of_another_request_may_be_the_issued_one() {
+        let mut requests = Requests::default();
+        let mut reach = |time, stage, sector, sectors, by| {
+            let by = (Some(ThreadId(by)), false);
+            requests.reach(time, stage, (DISK, sector), sectors, by);
+        };
+        reach(1, Stage::Queued, 72, 8, 1);
+        reach(2, Stage::Allocated, 72, 8, 1);
+        reach(3, Stage::Queued, 64, 8, 1);
+        reach(4, Stage::Queued, 64, 8, 2);
+        reach(5, Stage::Allocated, 64, 8, 2);
+        reach(6, Stage::Issued, 64, 16, 1);
+        reach(7, Stage::Issued, 64, 8, 1);
+        for sectors in [16, 8] {
+            let (request, _) = requests.complete(9, DISK, (64, sectors), Kind::Plain);
+            assert_eq!(request.map(|request| request.of), Some(None));
+        }
     }
 }

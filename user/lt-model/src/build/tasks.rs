@@ -246,6 +246,22 @@ impl Tasks {
         Some(id)
     }
 
+    /// Ends a running thread, and adds the thread as which it continues: exec has given it the number of the main
+    /// thread of its process, which has ended. The name of the new thread is not known yet.
+    pub(super) fn renumber(&mut self, old: ThreadId, tid: i32, time: u64) -> Option<ThreadId> {
+        if tid <= 0 {
+            return None;
+        }
+        if let Some(main) = self.by_tid.get(&tid).copied() {
+            self.end(main, time);
+        }
+        self.end(old, time);
+        let call = self.of(old).call;
+        let id = self.add(tid, time, State::Running(call));
+        self.of(id).call = call;
+        Some(id)
+    }
+
     /// Makes the state of a thread unknown from `since` on, if the thread is running on `cpu`.
     pub(super) fn forget_on(
         &mut self,

@@ -188,6 +188,12 @@ impl Machine for Calls {
                 self.open.remove(&child);
                 self.born.insert(child);
             }
+            // The call ends with the new number.
+            Step::Known(What::Exec { tid, old }) => {
+                if let Some(open) = self.open.remove(&old) {
+                    self.open.insert(tid, open);
+                }
+            }
             Step::Known(What::Exit) => {
                 if let Some(tid) = ground.who(seen) {
                     self.open.remove(&tid);

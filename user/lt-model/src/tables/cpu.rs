@@ -151,7 +151,13 @@ impl Machine for Cpu {
                 self.out.remove(&child);
                 self.last.remove(&child);
             }
-            _ => {}
+            _ => {
+                if let Some((old, tid)) = ground.renumbers(seen) {
+                    let place = (seen.time, seen.cpu);
+                    self.leaves(ground, place, (old, SwitchedOut::Dead, None));
+                    self.enters(ground, place, (tid, None));
+                }
+            }
         }
     }
 

@@ -229,6 +229,7 @@ impl Ground {
             Step::Known(What::There { .. }) => false,
             _ if seen.cpu >= CPUS => true,
             Step::Known(What::Switch { prev, next, .. }) => prev < 0 || next < 0,
+            Step::Known(What::Exec { tid, old }) => tid <= 0 || old <= 0,
             Step::Known(What::Waking { tid, .. } | What::Wakeup { tid, .. })
             | Step::New { tid, .. } => tid < 0,
             Step::Known(
@@ -395,9 +396,23 @@ impl Ground {
         }
     }
 
+    /// The numbers of the current thread of a CPU before and after an exec, if the event shows that they differ.
+    pub(super) fn renumbers(&self, seen: &Seen<'_>) -> Option<(i32, i32)> {
+        match seen.step {
+            Step::Known(What::Exec { tid, old }) if tid != old => {
+                (self.current(seen.cpu) == Some(old)).then_some((old, tid))
+            }
+            _ => None,
+        }
+    }
+
     /// Updates which thread runs where.
     pub(super) fn apply(&mut self, seen: &Seen<'_>) {
-        if let Step::Known(What::Switch { next, .. }) = seen.step
+        let next = match seen.step {
+            Step::Known(What::Switch { next, .. }) => Some(next),
+            _ => self.renumbers(seen).map(|(_, tid)| tid),
+        };
+        if let Some(next) = next
             && let Some(at) = self.at(seen.cpu)
         {
             at.current = Some(next);

@@ -45,7 +45,7 @@ pub struct PacketEvents {
     /// `napi_gro_receive_entry`.
     pub frees: bool,
     /// Starts and ends of softirqs. Without them, no thread is known to have sent or read a packet: a softirq may have
-    /// interrupted it.
+    /// interrupted it. Interrupt handlers need not be recorded, since few drivers pass packets on in them.
     pub softirqs: bool,
     /// Time from the first event until all events are certainly recorded, ns.
     pub settle: u64,
@@ -81,6 +81,8 @@ pub(super) struct Packets {
     received: HashMap<u64, Received>,
     /// Whether a CPU runs a softirq, if known.
     in_softirq: HashMap<u32, bool>,
+    /// The CPUs that run an interrupt handler.
+    in_handler: HashSet<u32>,
     /// CPUs and threads that were preempted in a softirq, as on PREEMPT_RT.
     preempted: HashSet<(u32, i32)>,
 }
@@ -97,14 +99,16 @@ impl Packets {
             waiting: HashMap::new(),
             received: HashMap::new(),
             in_softirq: HashMap::new(),
+            in_handler: HashSet::new(),
             preempted: HashSet::new(),
         }
     }
 
-    /// The current thread, unless a softirq may have interrupted it.
+    /// The current thread, unless a handler has interrupted it, or a softirq may have.
     fn who(&self, ground: &Ground, seen: &Seen<'_>) -> Option<i32> {
-        let is_certain = self.in_softirq.get(&seen.cpu) == Some(&false);
-        ground.who(seen).filter(|_| is_certain)
+        let is_in_softirq = self.in_softirq.get(&seen.cpu) != Some(&false);
+        let is_interrupted = is_in_softirq || self.in_handler.contains(&seen.cpu);
+        ground.who(seen).filter(|_| !is_interrupted)
     }
 
     /// Notes whether the CPU runs a softirq, if their starts and ends are recorded.
@@ -112,6 +116,14 @@ impl Packets {
         if self.events.softirqs {
             self.in_softirq.insert(cpu, in_softirq);
         }
+    }
+
+    /// Notes whether the CPU runs an interrupt handler.
+    fn handler(&mut self, cpu: u32, runs: bool) {
+        match runs {
+            true => self.in_handler.insert(cpu),
+            false => self.in_handler.remove(&cpu),
+        };
     }
 
     /// A softirq starts or ends, so the thread that it may have interrupted is not in a driver.
@@ -122,6 +134,8 @@ impl Packets {
 
     /// A CPU switches to another thread. A softirq that is preempted continues when its thread does.
     fn switch(&mut self, cpu: u32, prev: i32, next: i32) {
+        // The end of a handler may not be recorded.
+        self.handler(cpu, false);
         if self.in_softirq.get(&cpu) == Some(&true) {
             self.preempted.insert((cpu, prev));
         }
@@ -252,6 +266,8 @@ impl Machine for Packets {
         match seen.step {
             Step::Packet(_) if seen.time - first < self.events.settle => {}
             Step::Packet(packet) => self.step(ground, seen, &packet),
+            Step::Known(What::Irq { .. }) => self.handler(seen.cpu, true),
+            Step::Known(What::IrqEnd { .. }) => self.handler(seen.cpu, false),
             Step::Known(What::Softirq { .. }) => self.softirq(ground, seen, true),
             Step::Known(What::SoftirqEnd { .. }) => self.softirq(ground, seen, false),
             Step::Known(What::Switch { prev, next, .. }) => self.switch(seen.cpu, prev, next),
@@ -261,6 +277,7 @@ impl Machine for Packets {
 
     fn lost(&mut self, _ground: &mut Ground, _time: u64, cpu: u32, _why: Why) {
         self.in_softirq.remove(&cpu);
+        self.in_handler.remove(&cpu);
         self.preempted.retain(|(of, _)| *of != cpu);
     }
 

@@ -171,17 +171,34 @@ impl Requests {
         // A command without sectors at its issue may have some at its end.
         let bare =
             |live: &Live| live.at_device && live.left == 0 && live.operation == block.operation;
-        let ended = self.take(key, same).or_else(|| self.take(key, whole));
-        if let Some(live) = ended.or_else(|| self.take(key, bare)) {
+        if let Some(live) = self.take(key, same).or_else(|| self.take(key, bare)) {
             return Completed::All(live);
         }
-        if block.sectors == 0 {
-            return Completed::Nothing;
+        let longer = |live: &Live| block.sectors > 0 && live.at_device && live.left > block.sectors;
+        let same_longer = |live: &Live| longer(live) && live.operation == block.operation;
+        if let Some(here) = self.0.get_mut(&key)
+            && here.iter().filter(|live| same_longer(live)).count() > 1
+        {
+            // Which of them has completed a part is not recorded.
+            for live in here.iter_mut().filter(|live| same_longer(live)) {
+                live.doubt = live.doubt.or(Some(Why::Identical));
+            }
         }
-        let part = |live: &Live| live.at_device && live.left > block.sectors;
-        let Some(mut live) = self.take(key, part) else {
-            return Completed::Unknown;
-        };
+        if let Some(live) = self.take(key, same_longer) {
+            return self.continue_after(ground, block, live);
+        }
+        if let Some(live) = self.take(key, whole) {
+            return Completed::All(live);
+        }
+        match self.take(key, longer) {
+            Some(live) => self.continue_after(ground, block, live),
+            None if block.sectors == 0 => Completed::Nothing,
+            None => Completed::Unknown,
+        }
+    }
+
+    /// Keeps what is left of a request after the completion of these sectors.
+    fn continue_after(&mut self, ground: &Ground, block: &Block, mut live: Live) -> Completed {
         live.left -= block.sectors;
         let rest = block.sector.saturating_add(block.sectors);
         self.put(ground, block.disk, rest, live);

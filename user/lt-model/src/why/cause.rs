@@ -54,7 +54,7 @@ pub enum Place {
     Limited,
     /// In a stacked device.
     Stacked,
-    /// Submitted, but without a request: writeback throttling, io.cost, or no free tag.
+    /// Submitted, but without a request: writeback throttling, io.cost, io.latency, or no free tag.
     Unallocated,
     /// Submitted, but without a request: no tag of the disk was free, as the stack of the thread shows.
     NoTag,

@@ -420,11 +420,12 @@ impl Walk<'_> {
         let Cause::For(Leaf::Disk(Some(disk)) | Leaf::Completion(disk), call) = cause else {
             return cause;
         };
-        if let Some(place) = slept.and_then(|slept| Place::of_sleep(slept.leaf)) {
+        let device = self.model.lacked_request_of(id, sleep.begin, sleep.end);
+        let place = slept.and_then(|slept| Place::of_sleep(slept.leaf));
+        if let Some(place) = place.or(device.map(|_| Place::Unallocated)) {
+            // Disks may share their tags, so that a completion of another disk ends the wait.
+            let disk = device.map_or(disk, |device| self.model.disk_of(device, disk));
             return Cause::Held(disk, place, call);
-        }
-        if self.model.had_no_request(id, sleep.begin, sleep.end) {
-            return Cause::Held(disk, Place::Unallocated, call);
         }
         match request.and_then(|request| request.of) {
             Some(of) if of != id => Cause::For(Leaf::Others(disk, of), call),

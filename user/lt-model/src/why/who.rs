@@ -2,7 +2,7 @@
 
 //! The users of a processor or a disk, and the thread that had a given number.
 
-use crate::{Disk, Model, Served, ThreadId, Use};
+use crate::{Busy, Context, Disk, Model, Served, ThreadId, Use};
 
 use super::cause::{Cause, Place};
 use super::path::Piece;
@@ -43,12 +43,58 @@ pub fn served<'p>(
     model: &Model,
     pieces: impl IntoIterator<Item = &'p Piece>,
 ) -> Option<(Disk, Option<Served>)> {
+    let (disk, waits) = waits_in(pieces)?;
+    Some((disk, model.served(disk, &waits)))
+}
+
+/// The disk for a free request of which a thread waited in these pieces of one cause, in time order, and the time for
+/// which the disk had been busy at the end of the last one. `None` for other pieces, and if the disk had not been busy
+/// since before that piece.
+#[must_use]
+pub fn busy<'p>(
+    model: &Model,
+    pieces: impl IntoIterator<Item = &'p Piece>,
+) -> Option<(Disk, Busy)> {
+    let (disk, waits) = waits_in(pieces)?;
+    Some((disk, model.busy(disk, *waits.last()?)?))
+}
+
+/// The disks whose completions ended waits for a free request of another disk in these pieces, in the order of the
+/// waits: disks of one controller may share their tags.
+#[must_use]
+pub fn woken_by<'p>(model: &Model, pieces: impl IntoIterator<Item = &'p Piece>) -> Vec<Disk> {
+    let mut disks = Vec::new();
+    for piece in pieces {
+        if let Cause::Held(disk, Place::Unallocated | Place::NoTag, _) = piece.cause
+            && let Some(by) = completed(model, piece)
+            && by != disk
+            && !disks.contains(&by)
+        {
+            disks.push(by);
+        }
+    }
+    disks
+}
+
+/// The disk whose completion ended the sleep that this piece is the end of, if one did.
+fn completed(model: &Model, piece: &Piece) -> Option<Disk> {
+    let thread = model.thread(piece.thread)?;
+    let mut ending = thread.between(piece.end.checked_sub(1)?, piece.end);
+    let sleep = ending.find(|interval| interval.end == piece.end)?;
+    match model.waker(sleep.waker?)?.context {
+        Some(Context::Disk(disk)) => Some(disk),
+        _ => None,
+    }
+}
+
+/// The disk for a free request of which a thread waited in these pieces of one cause, and the times of the pieces.
+fn waits_in<'p>(pieces: impl IntoIterator<Item = &'p Piece>) -> Option<(Disk, Vec<(u64, u64)>)> {
     let mut pieces = pieces.into_iter().peekable();
     let Cause::Held(disk, Place::Unallocated | Place::NoTag, _) = pieces.peek()?.cause else {
         return None;
     };
-    let waits: Vec<(u64, u64)> = pieces.map(|piece| (piece.begin, piece.end)).collect();
-    Some((disk, model.served(disk, &waits)))
+    let waits = pieces.map(|piece| (piece.begin, piece.end)).collect();
+    Some((disk, waits))
 }
 
 /// Finds the thread numbered `tid` that existed for the longest part of the time.

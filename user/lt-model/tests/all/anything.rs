@@ -42,6 +42,7 @@ fn what() -> impl Strategy<Value = What<'static>> {
         2 => (tid(), name(), 0..3u32, 0..3u32)
             .prop_map(|(tid, name, from, to)| What::Migrate { tid, name, from, to }),
         1 => (tid(), name()).prop_map(|(child, name)| What::Fork { child, name }),
+        1 => (tid(), tid()).prop_map(|(tid, old)| What::Exec { tid, old }),
         1 => (tid(), name()).prop_map(|(tid, name)| What::There { tid, name }),
         2 => name().prop_map(|name| What::Call { name }),
         2 => (5..8u32, 0..2u64, any::<bool>()).prop_map(|(op, address, private)| {
@@ -65,8 +66,8 @@ fn what() -> impl Strategy<Value = What<'static>> {
             .prop_map(|(disk, sector, n)| What::Completed { disk: Disk(disk), range: Some((sector, n)), kind: Kind::Plain }),
         1 => (0..2u32).prop_map(|disk| What::Flush { disk: Disk(disk) }),
         1 => Just(What::Dirty { disk: Some(Disk(1)) }),
-        3 => (prop_oneof![Just(Stage::Queued), Just(Stage::Allocated), Just(Stage::Issued)], 0..3u32, 0..4u64)
-            .prop_map(|(stage, disk, sector)| What::Request { stage, disk: Disk(disk), sector }),
+        3 => (prop_oneof![Just(Stage::Queued), Just(Stage::Allocated), Just(Stage::Issued)], 0..3u32, 0..4u64, 0..4u32)
+            .prop_map(|(stage, disk, sector, sectors)| What::Request { stage, disk: Disk(disk), sector, sectors }),
         1 => (0..3u32, 0..4u64, 0..3u32, 0..4u64)
             .prop_map(|(a, b, c, d)| What::Remap { from: (Disk(a), b), to: (Disk(c), d) }),
         1 => (0..100u64).prop_map(|until| What::Lost { until }),

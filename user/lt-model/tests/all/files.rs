@@ -109,6 +109,14 @@ impl Script {
         self.ends(cpu, "clone", child.into());
     }
 
+    /// A thread executes a program, and gets the number `tid`.
+    fn executes(&mut self, cpu: u32, tid: i32, old: i32) {
+        let executes = at(self.now + 1, cpu, What::Exec { tid, old });
+        self.builder.feed(&executes);
+        self.sees(cpu, &FileEvent::Exec { tid, old });
+        self.running[cpu as usize] = tid;
+    }
+
     fn dumps(&mut self, tid: i32, table: u64) {
         self.sees(0, &FileEvent::Table { tid, table });
     }
@@ -128,8 +136,8 @@ impl Script {
     fn files(self) -> String {
         let model = self.builder.finish();
         let file = |(tid, begin, end): (i32, u64, u64)| {
-            let thread = model.by_tid(tid).next().unwrap();
-            let file = model.file(thread, begin, end);
+            let mut threads = model.by_tid(tid);
+            let file = threads.find_map(|thread| model.file(thread, begin, end));
             file.map_or("-", |file| model.file_name(file))
         };
         let files: Vec<_> = self.reads.into_iter().map(file).collect();
@@ -221,6 +229,35 @@ fn an_exec_without_its_event_makes_everything_unknown() {
     s.calls(0, "execve", Access::Exec(path("/bin/e", None)), 0);
     s.reads(0, &[3]);
     assert_eq!(s.files(), "/a -");
+}
+
+/// The thread gets the number of the main thread, and sleeps before the call ends.
+#[test]
+fn an_exec_by_another_thread_than_the_main_one_keeps_what_it_does_not_close() {
+    let mut s = Script::new();
+    s.opens(1, "/other", 6);
+    s.opens(0, "/a", 3);
+    let closed = Access::Open {
+        path: path("/b", None),
+        closes: Some(true),
+    };
+    s.calls(0, "openat", closed, 4);
+    s.clones(0, Some(FILES), 9, true);
+    s.runs(1, 9, S);
+    s.reads(1, &[3, 4]);
+    s.begins(1, "execve", Access::Exec(path("/bin/e", None)));
+    s.runs(1, 0, S);
+    s.runs(0, 8, SwitchedOut::Dead);
+    s.runs(1, 9, S);
+    s.executes(1, 7, 9);
+    s.runs(1, 0, S);
+    s.runs(1, 7, S);
+    s.ends(1, "execve", 0);
+    s.reads(1, &[3, 4]);
+    s.opens(1, "/c", 5);
+    s.reads(1, &[5]);
+    s.reads(0, &[6]);
+    assert_eq!(s.files(), "/a /b /a - /c /other");
 }
 
 #[test]

@@ -217,6 +217,7 @@ fn a_bio_that_a_throttling_work_submits_was_held_back() {
                     stage,
                     disk,
                     sector: 8,
+                    sectors: 8,
                 },
             )
         };

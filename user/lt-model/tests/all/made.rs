@@ -48,12 +48,13 @@ pub fn timer(time: u64, cpu: u32, function: u64) -> [Event<'static>; 2] {
     ]
 }
 
-/// A request that starts at this sector reaches `stage`.
+/// A request for eight sectors, from this one on, reaches `stage`.
 pub fn request(time: u64, stage: Stage, disk: Disk, sector: u64) -> Event<'static> {
     let what = What::Request {
         stage,
         disk,
         sector,
+        sectors: 8,
     };
     at(time, 0, what)
 }

@@ -508,3 +508,28 @@ fn a_thread_has_its_names_one_after_the_other() {
     let names = [0, 1, 2, 6, 7, 99].map(|time| m.names.text(thread.name_at(time).unwrap()));
     assert_eq!(names, ["sh", "sh", "true", "true", "sh", "sh"]);
 }
+
+#[test]
+fn a_thread_continues_with_the_number_that_exec_gives_it() {
+    let execs = |tid, old| {
+        let m = model(&[
+            switch(0, 0, 0, R, 7),
+            switch(0, 1, 0, R, 9),
+            at(1, 1, What::Call { name: b"execve" }),
+            switch(2, 0, 7, SwitchedOut::Dead, 0),
+            at(3, 1, What::Exec { tid, old }),
+            at(5, 1, What::Return),
+            switch(6, 1, 7, S, 0),
+            switch(8, 1, 0, R, 7),
+            switch(9, 1, 7, S, 0),
+        ]);
+        (told(&m, 9), told(&m, 7))
+    };
+    let (before, after) = execs(7, 9);
+    assert_eq!(before, "0..1 running, 1..3 in execve");
+    let continues = "0..2 running | 3..5 in execve, 5..6 running, 6..8 blocked, 8..9 running";
+    assert_eq!(after, continues);
+    // The event of another thread.
+    let (_, after) = execs(7, 8);
+    assert!(!after.contains("in execve"), "{after}");
+}

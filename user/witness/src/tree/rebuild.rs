@@ -171,7 +171,7 @@ fn vector(event: &str) -> Option<(&str, bool)> {
 }
 
 /// Returns the word after `name`.
-fn word<'t>(fields: &'t str, name: &str) -> Result<&'t str> {
+pub(super) fn word<'t>(fields: &'t str, name: &str) -> Result<&'t str> {
     let (_, value) = fields
         .rsplit_once(name)
         .with_context(|| format!("no {name}"))?;

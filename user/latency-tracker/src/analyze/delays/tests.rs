@@ -266,7 +266,7 @@ fn a_wait_for_a_request_has_its_call_and_its_place() {
     let thread = model.by_tid(7).next().unwrap();
     let stacks = report(&model, thread, (0, 110), |report| report.folded());
     let place = "a request held back before disk 253:0: no free request";
-    let why = "by a lack of tags, by writeback throttling or by io.cost";
+    let why = "the reason is a lack of tags, writeback throttling, io.cost or io.latency";
     let stack = format!("late/7;blocked;in fsync;{place}, {why} 90");
     assert!(stacks.contains(&stack), "{stacks:?}");
     // The line is wrapped.

@@ -110,7 +110,7 @@ impl Heat {
             let (begin, end) = (begin.max(from), end.min(to));
             match gaps.last_mut() {
                 _ if begin >= end => {}
-                Some((_, last)) if begin <= *last + near => *last = end.max(*last),
+                Some((_, last)) if begin <= last.saturating_add(near) => *last = end.max(*last),
                 _ => gaps.push((begin, end)),
             }
         }
@@ -248,6 +248,9 @@ mod tests {
             [(500, 1_000), (3_000, 3_600), (5_000, 9_000)]
         );
         assert!(heat.gaps((1_000, 3_000)).is_empty());
+        // The times of a damaged trace.
+        heat.lost((u64::MAX - 2, u64::MAX - 1), 0);
+        assert_eq!(heat.gaps((u64::MAX - 9_000, u64::MAX)).len(), 1);
     }
 
     proptest! {

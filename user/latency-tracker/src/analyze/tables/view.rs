@@ -192,6 +192,13 @@ impl<'a> Report<'a> {
                     .to_string(),
             );
         }
+        let has_received = || tables.tables.iter().any(|of| of.kind == Kind::Receive);
+        if self.args.tid.is_some() && has_received() {
+            caveats.push(
+                "MERGES and REPLACED of received packets are 0 with --tid: merged and replaced packets have no thread"
+                    .to_string(),
+            );
+        }
         caveats
     }
 

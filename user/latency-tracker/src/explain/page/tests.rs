@@ -34,9 +34,11 @@ fn alert(seq: usize, tracker: &str, delay: u64, tid: i32) -> Alert {
 fn written(told: &Told, alerts: &[Alert]) -> (Page, serde_json::Value) {
     let evidence = Evidence::default();
     let never = AtomicBool::new(false);
-    let reports = reports(told, alerts, &evidence, Vec::new(), &never, &mut || ());
+    let requests = Vec::new();
+    let no = ByThread::new(&[]);
+    let reports = reports(told, alerts, &evidence, &no, requests, &never, &mut || ());
     let reports = reports.unwrap();
-    let page = page(told, &evidence, &reports, bars_of_each, &never).unwrap();
+    let page = page(told, &evidence, &no, &reports, bars_of_each, &never).unwrap();
     let data = data(&page.page().unwrap());
     (page, data)
 }
@@ -51,7 +53,8 @@ fn a_signal_ends_the_explanations_at_the_next_alert() {
         begun += 1;
         signal.store(true, Ordering::Relaxed);
     };
-    let reports = reports(&told, &alerts, &evidence, Vec::new(), &signal, goes_on);
+    let (no, requests) = (ByThread::new(&[]), Vec::new());
+    let reports = reports(&told, &alerts, &evidence, &no, requests, &signal, goes_on);
     let error = reports.err().map(|error| error.to_string());
     assert_eq!((error.as_deref(), begun), (Some("interrupted"), 1));
 }
@@ -61,7 +64,7 @@ fn a_view_has_the_words_of_the_terminal() {
     let told = told();
     let alerts = [alert(3, "wakeup", 800, 7)];
     let (page, data) = written(&told, &alerts);
-    let why = Why::new(&told, &alerts[0], &Evidence::default());
+    let why = Why::new(&told, &alerts[0], &Evidence::default(), &[]);
     assert_eq!(page.title, "Alert 3 of slow: wakeup");
     let view = &data["views"][0];
     assert_eq!(page.views[0].text, why.text());

@@ -7,7 +7,7 @@ use lt_proc::evidence::Task;
 
 use super::super::why::Why;
 use super::*;
-use crate::analyze::made::{R, S, at, switch, waking};
+use crate::analyze::made::{R, S, at, completed, request, switch, waking};
 use crate::trace::Told;
 
 const PERIOD: u64 = 0x10;
@@ -75,7 +75,7 @@ fn evidence(cgroups: &[Cgroup]) -> Evidence {
 }
 
 fn verdict(events: &[Event<'_>], alert: &Alert, evidence: &Evidence) -> String {
-    Why::new(&told(events), alert, evidence).verdict()
+    Why::new(&told(events), alert, evidence, &[]).verdict()
 }
 
 fn of_quota(evidence: &Evidence) -> String {
@@ -268,6 +268,121 @@ fn the_function_of_a_sleep_names_what_that_sleep_was_for() {
     assert!(first.ends_with("late/7 waited for a timer."), "{first}");
 }
 
+const TAG: &str = " stack=\"blk_mq_get_tag+0x12c/0x2e0\"";
+
+/// 7 submits a bio at 8, and waits from 10 to 800 for the only tag of the disk, which a request of 8 has.
+fn lacks_a_tag() -> Vec<Event<'static>> {
+    use lt_model::Stage::{Allocated, Issued, Queued};
+    let disk = lt_model::Disk(254 << 20);
+    let stage = |time, stage, sector| request(time, stage, disk, sector);
+    vec![
+        switch(0, 0, 0, R, 8),
+        stage(1, Queued, 64),
+        stage(2, Allocated, 64),
+        stage(3, Issued, 64),
+        switch(4, 0, 8, S, 7),
+        stage(8, Queued, 256),
+        switch(10, 0, 7, S, 0),
+        at(800, 0, What::Timer { function: None }),
+        completed(800, disk, Some((64, 8))),
+        waking(800, 0, 7),
+        at(801, 0, What::TimerEnd),
+        switch(810, 0, 0, R, 7),
+        stage(811, Allocated, 256),
+        stage(812, Issued, 256),
+        switch(900, 0, 7, S, 0),
+    ]
+}
+
+/// The alert of a system call of 7, without a stack.
+fn call(range: (u64, u64)) -> Alert {
+    let line = alert("threshold", range, "").to_string();
+    let line = line.replace("seq=3 ", "seq=4 ");
+    Alert::parse(&line.replace("tracker=offcpu", "tracker=syscall")).unwrap()
+}
+
+/// The sentence about an alert, and the whole text with its lines joined. `beside`: see [`Why::new`].
+fn explained(events: &[Event<'_>], alert: &Alert, beside: &[Alert]) -> (String, String) {
+    let (told, evidence) = (told(events), Evidence::default());
+    let beside = ByThread::new(beside);
+    let why = Why::new(&told, alert, &evidence, beside.during(alert));
+    let text = lt_common::out::whole(|| why.text());
+    let words: Vec<&str> = text.split_whitespace().collect();
+    (why.verdict(), words.join(" "))
+}
+
+#[test]
+fn of_many_alerts_only_those_of_the_thread_during_the_delay_are_searched() {
+    let other = alert("threshold", (60, 70), "").to_string();
+    let other = Alert::parse(&other.replace("tid=7 ", "tid=8 ")).unwrap();
+    let ranges = [(300, 400), (10, 50), (90, 100), (20, 49), (399, 401)];
+    let own = ranges.map(|range| alert("threshold", range, ""));
+    let all: Vec<Alert> = [other].into_iter().chain(own).collect();
+    let all = ByThread::new(&all);
+    let during = |range| {
+        let found = all.during(&call(range)).iter();
+        found.map(|alert| alert.time).collect::<Vec<_>>()
+    };
+    assert_eq!(during((50, 400)), [50, 100, 400]);
+    assert!(during((402, 500)).is_empty());
+}
+
+/// The call has ended when its alert is raised, so only the alert of the sleep in it has a stack.
+#[test]
+fn the_stack_in_the_alert_of_a_sleep_shows_why_a_call_was_late() {
+    let (events, late) = (lacks_a_tag(), call((5, 815)));
+    let sleep = |more: &str| alert("threshold", (10, 810), more);
+    let reason = "late/7 waited for a request held back before disk 254:0: no free tag; the stack shows blk_mq_get_tag";
+    let (own, text) = explained(&events, &sleep(TAG), &[]);
+    assert!(own.contains(reason), "{own}");
+    assert!(!text.contains("The stack is in"), "{text}");
+    let (said, text) = explained(&events, &late, &[late.clone(), sleep(TAG)]);
+    assert!(said.starts_with("97 % of the delay (790ns): "), "{said}");
+    let [own, said] = [own, said].map(|said| said.split_once(": ").unwrap().1.to_string());
+    assert_eq!(own, said);
+    let note =
+        "The stack is in alert 3 of slow, about a sleep of the same thread during the delay.";
+    assert!(text.contains(note), "{text}");
+    // Stacks that do not show where this thread slept then.
+    let line = sleep(TAG).to_string();
+    let other = |from: &str, to: &str| Alert::parse(&line.replace(from, to)).unwrap();
+    for other in [
+        sleep(""),
+        sleep(" stack=\"schedule_timeout+0x1/0x2,blk_mq_get_tag+0x12c/0x2e0\""),
+        other("tid=7 ", "tid=8 "),
+        other("tracker=offcpu", "tracker=runqueue"),
+        other("tracker=offcpu", "tracker=syscall"),
+        alert("threshold", (2, 810), TAG),
+        alert("threshold", (10, 820), TAG),
+        alert("threshold", (5, 9), TAG),
+    ] {
+        let (said, text) = explained(&events, &late, std::slice::from_ref(&other));
+        let vague = "no free request; the reason is a lack of tags";
+        assert!(said.contains(vague), "{other}: {said}");
+        assert!(!text.contains("The stack is in"), "{other}: {text}");
+    }
+}
+
+#[test]
+fn each_sleep_of_a_call_has_the_stack_of_its_own_alert() {
+    let (events, late) = (sleeps(11_000), call((500, 92_000)));
+    let [first, second] =
+        [(1000, 10_010), (11_000, 90_010)].map(|range| alert("threshold", range, HIGH));
+    let high = "late/7 waited for memory.high of its cgroup (__mem_cgroup_handle_over_high).";
+    let (said, _) = explained(&events, &late, std::slice::from_ref(&second));
+    assert!(said.starts_with("86 % of the delay (79.00us): "), "{said}");
+    assert!(said.ends_with(high), "{said}");
+    // The first sleep is shorter; nothing shows the reason for the second one.
+    let (said, text) = explained(&events, &late, std::slice::from_ref(&first));
+    assert!(said.ends_with("late/7 waited for a timer."), "{said}");
+    let row = "late/7 waits for memory.high of its cgroup (__mem_cgroup_handle_over_high)";
+    assert!(text.contains(row), "{text}");
+    let (said, text) = explained(&events, &late, &[first, second]);
+    assert!(said.ends_with(high), "{said}");
+    let note = "The stacks are in alert 3 of slow and 1 more alert, about sleeps of the same thread during the delay.";
+    assert!(text.contains(note), "{text}");
+}
+
 #[test]
 fn the_function_that_throttles_proves_a_quota() {
     let alert = alert("threshold", (1000, 92_000), QUOTA);
@@ -317,7 +432,7 @@ fn a_stack_says_nothing_about_another_wait() {
     let evidence = evidence(&[cgroup("/a", HALF, &[])]);
     let told = told(&events);
     let thread = told.model.by_tid(7).next();
-    let proofs = Proofs::new(&told.model, &evidence, &alert, thread);
+    let proofs = Proofs::new(&told.model, &evidence, &alert, &[], thread);
     let pieces = lt_model::why::path_beside(&told.model, &proofs, thread.unwrap(), 1000, 92_000);
     let shown = crate::analyze::show::Shown {
         model: &told.model,
@@ -431,7 +546,7 @@ fn a_counter_offers_memory_high_for_a_timeout_outside_of_system_calls() {
 /// The cause of the longest step, for programs.
 fn json(events: &[Event<'_>], alert: &Alert, evidence: &Evidence) -> serde_json::Value {
     let told = told(events);
-    let json = Why::new(&told, alert, evidence).json().unwrap();
+    let json = Why::new(&told, alert, evidence, &[]).json().unwrap();
     serde_json::to_value(json).unwrap()["causes"][0]["cause"].take()
 }
 

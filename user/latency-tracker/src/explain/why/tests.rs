@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Tests the sentence and the screen of an explanation with tables of events.
+//! Tests the first sentence and the text of an explanation, with tables of events.
 
 use super::*;
 use crate::analyze::made::{R, S, at, completed, model, request, switch, waking};
@@ -22,14 +22,14 @@ fn alert(tracker: &str, begin: u64, time: u64, tid: i32) -> Alert {
 fn verdict(events: &[Event<'_>], tracker: &str, (begin, end): (u64, u64)) -> String {
     let told = told(events, 0);
     let alert = alert(tracker, begin, end, 7);
-    let why = Why::new(&told, &alert, &Evidence::default());
+    let why = Why::new(&told, &alert, &Evidence::default(), &[]);
     let text = why.text();
     assert!(text.lines().all(|l| l.chars().count() < 80), "{text}");
     assert!(text.contains("alert 3 of slow: "), "{text}");
     why.verdict()
 }
 
-/// 7 waits from 100 to 900 for CPU 0, which runs 8.
+/// Thread 7 waits from 100 to 900 for CPU 0, which runs thread 8.
 fn hogged() -> Vec<Event<'static>> {
     vec![
         switch(0, 0, 0, R, 7),
@@ -42,7 +42,7 @@ fn hogged() -> Vec<Event<'static>> {
 }
 
 #[test]
-fn a_sentence_names_who_had_the_processor() {
+fn a_sentence_names_the_thread_that_had_the_cpu() {
     assert_eq!(
         verdict(&hogged(), "wakeup", (100, 900)),
         "100 % of the delay (800ns): late/7 had been woken, and waited for CPU 0, which ran hog/8."
@@ -87,7 +87,7 @@ fn a_cause_that_began_before_the_trace_is_noticed() {
         ];
         let told = told(&[first, &events].concat(), 0);
         let alert = alert("syscall", 5, 820, 7);
-        Why::new(&told, &alert, &Evidence::default()).is_cut()
+        Why::new(&told, &alert, &Evidence::default(), &[]).is_cut()
     };
     let begin = switch(0, 0, 0, R, 7);
     assert!(is_cut(&[begin, switch(10, 0, 7, S, 0)]));
@@ -96,8 +96,8 @@ fn a_cause_that_began_before_the_trace_is_noticed() {
 }
 
 #[test]
-fn a_sentence_names_who_had_the_processor_in_all() {
-    // The longest single run is of 9, but 8 runs longer in total.
+fn a_sentence_names_the_thread_that_had_the_cpu_the_longest_in_total() {
+    // Thread 9 has the longest single run, but thread 8 runs longer in total.
     let events = [
         switch(0, 0, 0, R, 7),
         switch(100, 0, 7, R, 8),
@@ -114,9 +114,9 @@ fn a_sentence_names_who_had_the_processor_in_all() {
     );
 }
 
-/// Three threads take turns on the CPU for which 7 waits, or it is idle in between.
+/// Three threads take turns on the CPU for which thread 7 waits; or the CPU is idle first, and then two take turns.
 #[test]
-fn a_use_of_less_than_half_of_the_time_is_said_with_its_time() {
+fn a_use_of_less_than_half_of_the_time_is_named_with_its_time() {
     let said = |first| {
         let events = [
             switch(0, 0, 0, R, 7),
@@ -139,9 +139,9 @@ fn a_use_of_less_than_half_of_the_time_is_said_with_its_time() {
     assert!(idle.starts_with(&format!("{begin} {reason}")), "{idle}");
 }
 
-/// 7 waits for CPU 5, which has no events, and then for CPU 0.
+/// Thread 7 waits for CPU 5, which has no events, and then for CPU 0.
 #[test]
-fn a_cpu_without_events_is_said_to_be_unrecorded() {
+fn a_cpu_without_events_is_reported_as_not_recorded() {
     let (tid, name, target) = (7, b"", 5);
     let (from, to) = (target, 0);
     let moved = What::Migrate {
@@ -167,7 +167,7 @@ fn a_cpu_without_events_is_said_to_be_unrecorded() {
 }
 
 #[test]
-fn a_sentence_names_the_disk_and_no_limit_of_which_there_is_no_evidence() {
+fn a_sentence_names_the_disk_and_no_limit_without_evidence() {
     let disk = lt_model::Disk(254 << 20);
     let events = [
         switch(0, 0, 0, R, 7),
@@ -183,7 +183,7 @@ fn a_sentence_names_the_disk_and_no_limit_of_which_there_is_no_evidence() {
     assert_eq!(
         verdict(&events, "offcpu", (10, 810)),
         "98 % of the delay (790ns): late/7 waited for a completion of disk 254:0; the place where the request was \
-         held back is not recorded (enable block_rq_issue)."
+         held back is not recorded (enable block_rq_issue, unless identical requests were in flight)."
     );
     assert_eq!(
         verdict(&events, "runqueue", (820, 1000)),
@@ -211,10 +211,10 @@ fn a_sentence_names_a_disk_by_its_name_if_that_is_known() {
     }
     let told = Told::made(builder.finish(), 0);
     let alert = alert("offcpu", 10, 810, 7);
-    let why = Why::new(&told, &alert, &Evidence::default());
+    let why = Why::new(&told, &alert, &Evidence::default(), &[]);
     let said = why.verdict();
     assert!(
-        said.contains("waited for a completion of sda1; the place where"),
+        said.contains("waited for a completion of disk sda1; the place where"),
         "{said}"
     );
     let json = serde_json::to_string(&why.json().unwrap()).unwrap();
@@ -227,7 +227,7 @@ fn a_sentence_names_a_disk_by_its_name_if_that_is_known() {
 /// A loop device completes a request in an interrupt: neither its worker nor the disk below is
 /// known.
 #[test]
-fn a_sentence_says_that_what_is_below_a_loop_device_is_not_recorded() {
+fn the_wait_below_a_loop_device_is_reported_as_not_recorded() {
     let disk = lt_model::Disk(7 << 20);
     let stage = lt_model::Stage::Issued;
     let sector = 64;
@@ -255,9 +255,9 @@ fn a_sentence_says_that_what_is_below_a_loop_device_is_not_recorded() {
     );
 }
 
-/// 7 waits for a softirq that was raised outside of all recorded interrupts, or in a self-IPI.
+/// Thread 7 waits for a softirq that was raised outside of all recorded interrupts, or in a self-IPI.
 #[test]
-fn a_sentence_says_if_it_is_not_recorded_what_has_raised_a_softirq() {
+fn the_raiser_of_a_softirq_is_named_or_reported_as_not_recorded() {
     let vector = 0;
     let said = |in_work: bool| {
         let mut events = vec![switch(0, 0, 0, R, 8), switch(5, 1, 7, S, 0)];
@@ -304,9 +304,9 @@ fn a_packet_from_a_timer_may_come_from_a_device() {
     );
 }
 
-/// 8 holds the only tag of the disk, and submits its request while 7 waits.
+/// Thread 8 submits a request while thread 7 waits, and the completion of this request wakes thread 7.
 #[test]
-fn a_sentence_says_whose_request_ended_a_wait() {
+fn a_sentence_names_the_thread_whose_request_ended_a_wait() {
     let disk = lt_model::Disk(254 << 20);
     let stage = |time, stage| request(time, stage, disk, 64);
     let range = Some((64, 8));
@@ -331,14 +331,13 @@ fn a_sentence_says_whose_request_ended_a_wait() {
     );
 }
 
-/// 7 waits for the only tag of the disk, which first a request of 8 has, and then one of 9.
-#[test]
-fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
+/// Thread 7 waits for the only tag of the disk, which first a request of thread 8 holds, and then one of thread 9.
+fn lacks_a_tag() -> Vec<Event<'static>> {
     use lt_model::Stage::{Allocated, Issued, Queued};
     let disk = lt_model::Disk(254 << 20);
     let stage = |time, stage, sector| request(time, stage, disk, sector);
     let timer = |time| at(time, 0, What::Timer { function: None });
-    let events = [
+    vec![
         switch(0, 0, 0, R, 8),
         stage(1, Queued, 64),
         stage(2, Allocated, 64),
@@ -364,20 +363,26 @@ fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
         stage(811, Allocated, 256),
         stage(812, Issued, 256),
         switch(820, 0, 7, S, 0),
-    ];
-    let told = told(&events, 0);
+    ]
+}
+
+#[test]
+fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
+    let told = told(&lacks_a_tag(), 0);
     let said = |stack: &str| {
         let line = alert("offcpu", 10, 810, 7).to_string();
         let alert = Alert::parse(&format!("{line}{stack}")).unwrap();
-        let why = Why::new(&told, &alert, &Evidence::default());
+        let why = Why::new(&told, &alert, &Evidence::default(), &[]);
         let json = serde_json::to_value(why.json().unwrap()).unwrap();
         (why.verdict(), json["causes"][0].clone())
     };
     let begin =
         "98 % of the delay (790ns): late/7 waited for a request held back before disk 254:0: ";
-    let meanwhile = "meanwhile disk 254:0 served 2 requests of 9, hog/8 (785ns of the wait).";
+    let meanwhile = "meanwhile disk 254:0 served 2 requests of 9, hog/8 (785ns of the wait). By the end of the \
+        wait, disk 254:0 had been busy for at least 797ns, since the start of the recording or earlier, with no pause \
+        longer than 5ns.";
     let (sentence, _) = said("");
-    let reasons = "no free request; by a lack of tags, by writeback throttling or by io.cost";
+    let reasons = "no free request; the reason is a lack of tags, writeback throttling, io.cost or io.latency";
     assert_eq!(sentence, format!("{begin}{reasons}; {meanwhile}"));
     let (sentence, json) = said(" stack=\"blk_mq_get_tag+0x12c/0x2e0\"");
     let reason = "no free tag; the stack shows blk_mq_get_tag";
@@ -387,9 +392,111 @@ fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
     assert_eq!(json["served"]["requests"], 2);
     assert_eq!(json["served"]["time"], 785);
     assert_eq!(json["served"]["by"][1]["thread"]["comm"], "hog");
+    let busy = serde_json::json!({"since": 3, "time": 797, "at_least": true, "longest_pause": 5});
+    assert_eq!(json["busy"], busy);
 }
 
-/// 7 spins on a priority-inheritance lock that 8 holds.
+#[test]
+fn a_sentence_says_since_when_a_disk_had_been_busy() {
+    let shift = 20_000_000;
+    let said = |lost: Option<Event<'static>>, epoch| {
+        let mut events = lacks_a_tag();
+        for event in events.iter_mut().skip(1) {
+            event.time += shift;
+        }
+        events.splice(1..1, lost);
+        let mut told = told(&events, 0);
+        told.epoch = epoch;
+        let alert = alert("offcpu", shift + 10, shift + 810, 7);
+        let why = Why::new(&told, &alert, &Evidence::default(), &[]);
+        let verdict = why.verdict();
+        let (_, busy) = verdict.split_once("(785ns of the wait). ").unwrap();
+        let threads = why.served_threads().into_iter();
+        let threads = threads.map(|thread| (thread.tid, thread.comm));
+        (busy.to_string(), threads.collect::<Vec<_>>())
+    };
+    let at_two = Some(14 * 3_600_000_000_000);
+    let begin = "By the end of the wait, disk 254:0 had been busy for";
+    let end = "with no pause longer than 5ns.";
+    let (sentence, threads) = said(None, at_two);
+    assert_eq!(
+        sentence,
+        format!("{begin} 797ns, since 14:00:00.020, {end}")
+    );
+    assert_eq!(threads, [(9, None), (8, Some("hog".to_string()))]);
+    let (sentence, _) = said(None, None);
+    assert_eq!(sentence, format!("{begin} 797ns, {end}"));
+    let lost = at(15_000_000, 1, What::Lost { until: 15_000_001 });
+    let (sentence, _) = said(Some(lost), at_two);
+    assert_eq!(
+        sentence,
+        format!("{begin} at least 797ns, since 14:00:00.020 or earlier, {end}")
+    );
+}
+
+/// Thread 8 has the only tag of the disk whenever 7 needs it, in two calls. Once 8 has ended, its number may belong to
+/// another thread.
+#[test]
+fn a_thread_whose_requests_a_disk_served_is_returned_once_unless_it_has_ended() {
+    use lt_model::Stage::{Allocated, Issued, Queued};
+    let disk = lt_model::Disk(254 << 20);
+    let stage = |time, stage, sector| request(time, stage, disk, sector);
+    let call = |time, name| at(time, 0, What::Call { name });
+    let sleeps = |begin, end, sector| {
+        [
+            switch(begin, 0, 7, S, 0),
+            at(end, 0, What::Timer { function: None }),
+            completed(end, disk, Some((sector, 8))),
+            waking(end, 0, 7),
+            at(end + 1, 0, What::TimerEnd),
+            switch(end + 2, 0, 0, R, 7),
+        ]
+    };
+    let mut events = vec![
+        switch(0, 0, 0, R, 8),
+        stage(1, Queued, 64),
+        stage(2, Allocated, 64),
+        stage(3, Issued, 64),
+        switch(4, 0, 8, S, 7),
+        call(5, b"read"),
+        stage(8, Queued, 256),
+    ];
+    events.extend(sleeps(10, 400, 64));
+    events.extend([
+        stage(403, Allocated, 256),
+        stage(404, Issued, 256),
+        switch(406, 0, 7, R, 8),
+        stage(407, Queued, 128),
+        stage(408, Allocated, 128),
+        stage(409, Issued, 128),
+        switch(410, 0, 8, S, 7),
+        call(411, b"write"),
+        stage(412, Queued, 512),
+    ]);
+    events.extend(sleeps(413, 800, 128));
+    events.extend([
+        stage(803, Allocated, 512),
+        stage(804, Issued, 512),
+        switch(820, 0, 7, S, 0),
+    ]);
+    let served = |events: &[Event<'_>]| {
+        let (told, alert) = (told(events, 0), alert("syscall", 5, 805, 7));
+        let why = Why::new(&told, &alert, &Evidence::default(), &[]);
+        let verdict = why.verdict();
+        let named = verdict.matches("served 1 request of hog/8");
+        assert_eq!(named.count(), 2, "{verdict}");
+        let threads = why.served_threads().into_iter();
+        threads.map(|thread| thread.tid).collect::<Vec<_>>()
+    };
+    assert_eq!(served(&events), [8]);
+    events.extend([
+        switch(830, 0, 0, R, 8),
+        switch(840, 0, 8, lt_model::SwitchedOut::Dead, 0),
+    ]);
+    assert!(served(&events).is_empty());
+}
+
+/// Thread 7 spins on a priority-inheritance lock that thread 8 holds.
 #[test]
 fn a_sentence_names_the_owner_of_a_lock_for_which_a_thread_spins() {
     let said = |op| {
@@ -420,7 +527,7 @@ fn a_sentence_names_the_owner_of_a_lock_for_which_a_thread_spins() {
     );
 }
 
-/// 7 is moved from one CPU to another while it waits, and one or both CPUs are idle.
+/// Thread 7 migrates from one CPU to another while it waits, and one or both CPUs are idle.
 #[test]
 fn a_reason_is_given_for_each_cpu_that_was_idle() {
     let moved = |other| {
@@ -462,9 +569,9 @@ fn a_reason_is_given_for_each_cpu_that_was_idle() {
     );
 }
 
-/// 8 sleeps many times before it wakes 7.
+/// Thread 8 sleeps several times before it wakes thread 7.
 #[test]
-fn a_thread_that_sleeps_several_times_in_one_wait_is_said_to_poll() {
+fn a_thread_that_sleeps_several_times_in_one_wait_is_reported_to_poll() {
     let slept = |times: u64, wakes_each: bool| {
         let mut events = vec![switch(0, 0, 0, R, 7), switch(10, 0, 7, S, 8)];
         for time in (100..).step_by(100).take(times as usize) {
@@ -490,13 +597,13 @@ fn a_thread_that_sleeps_several_times_in_one_wait_is_said_to_poll() {
         " (4 times: this thread polls, or works in steps; what it waits for is not recorded).";
     let (polled, once) = (slept(4, false), format!("{said}."));
     assert!(polled.ends_with(&format!("{said}{polls}")), "{polled}");
-    // A few sleeps, or one for each of several waits.
+    // Too few sleeps, or one in each of several waits.
     for other in [slept(2, false), slept(4, true)] {
         assert!(other.contains(&once), "{other}");
     }
 }
 
-/// 7 and 8 later execute other programs.
+/// Threads 7 and 8 later execute other programs.
 #[test]
 fn threads_have_the_names_that_they_had_then() {
     let mut events = hogged();
@@ -510,7 +617,7 @@ fn threads_have_the_names_that_they_had_then() {
 }
 
 #[test]
-fn an_interrupt_is_explained_by_its_processor() {
+fn an_interrupt_is_explained_by_its_cpu() {
     let events = [
         switch(0, 0, 0, R, 7),
         at(
@@ -535,15 +642,15 @@ fn an_interrupt_is_explained_by_its_processor() {
 }
 
 #[test]
-fn what_the_trace_does_not_tell_is_said() {
+fn what_the_trace_does_not_cover_is_reported() {
     let told = told(&hogged(), 12);
-    let text = |alert: &Alert| Why::new(&told, alert, &Evidence::default()).text();
+    let text = |alert: &Alert| Why::new(&told, alert, &Evidence::default(), &[]).text();
     let early = text(&alert("offcpu", 0, 5, 7));
     assert!(!early.contains("--subbuf-size"), "{early}");
     let mut before = hogged();
     before.iter_mut().for_each(|e| e.time += 5000);
     let before = self::told(&before, 0);
-    let why = |alert: &Alert| Why::new(&before, alert, &Evidence::default()).text();
+    let why = |alert: &Alert| Why::new(&before, alert, &Evidence::default(), &[]).text();
     let half = why(&alert("offcpu", 4000, 5900, 7));
     assert!(
         half.contains("The trace starts 1.00us after the start of the delay: use a larger")
@@ -565,12 +672,12 @@ fn what_the_trace_does_not_tell_is_said() {
 }
 
 #[test]
-fn who_was_late_is_said_as_far_as_it_is_known() {
+fn the_late_task_is_named_as_far_as_it_is_known() {
     let told = told(&hogged(), 0);
     let by = |tid: i32, comm: &str| {
         let mut alert = alert("irq", 100, 900, tid);
         alert.comm = lt_proc::Value::Quoted(comm.into());
-        let text = Why::new(&told, &alert, &Evidence::default()).text();
+        let text = Why::new(&told, &alert, &Evidence::default(), &[]).text();
         text.lines().nth(1).unwrap().to_string()
     };
     assert!(by(7, "late").starts_with("by late/7, took 800ns"));
@@ -583,15 +690,15 @@ fn a_terminal_obeys_no_alert() {
     let told = told(&hogged(), 0);
     let mut alert = alert("wakeup", 100, 900, 7);
     (alert.instance, alert.tracker) = ("a\u{1b}[2J".into(), "b\u{7}".into());
-    let text = Why::new(&told, &alert, &Evidence::default()).text();
+    let text = Why::new(&told, &alert, &Evidence::default(), &[]).text();
     assert!(text.starts_with("alert 3 of a?[2J: b?\n"), "{text:?}");
 }
 
 #[test]
-fn who_works_more_than_otherwise_is_named() {
+fn threads_that_work_more_than_otherwise_are_named() {
     let told = told(&hogged(), 0);
     let alert = alert("wakeup", 100, 900, 7);
-    let text = Why::new(&told, &alert, &Evidence::default()).text();
+    let text = Why::new(&told, &alert, &Evidence::default(), &[]).text();
     assert!(
         text.contains("busier than in the rest of the trace"),
         "{text}"

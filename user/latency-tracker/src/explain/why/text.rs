@@ -188,7 +188,7 @@ impl Why<'_> {
         lines.extend(out::table(&["    WHO", ">THEN", ">OTHERWISE"], &rows));
     }
 
-    /// What the trace lacks, and which buffers to enlarge, as sentences.
+    /// What the trace lacks, which buffers to enlarge, and which other alerts are evidence, as sentences.
     pub(in crate::explain) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let begin = self.model().span.0;
@@ -203,6 +203,17 @@ impl Why<'_> {
             && chain::steps(self.alert).is_empty()
         {
             notes.push(missing);
+        }
+        if let [first, more @ ..] = &self.shown_by[..] {
+            let alert = format!("alert {} of {}", first.seq, first.instance);
+            let of = "of the same thread during the delay";
+            notes.push(match more.len() {
+                0 => format!("The stack is in {alert}, about a sleep {of}."),
+                n => format!(
+                    "The stacks are in {alert} and {}, about sleeps {of}.",
+                    out::plural(n, "more alert")
+                ),
+            });
         }
         if self.alert.tid > 0
             && self.thread.is_none()

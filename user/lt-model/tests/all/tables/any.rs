@@ -33,7 +33,11 @@ fn some(time: u64, cpu: u32, n: u32, tid: i32, more: u32) -> Seen<'static> {
             if more.is_multiple_of(2) { S } else { R },
             (tid + 1 + more as i32 % 2) % 5,
         )),
-        10..16 => of(waking(time, cpu, tid)),
+        10..15 => of(waking(time, cpu, tid)),
+        15 => known(What::Exec {
+            tid,
+            old: more as i32 % 5,
+        }),
         16 => known(What::Irq {
             number: 4,
             name: b"disk",

@@ -134,6 +134,34 @@ fn a_read_and_a_write_of_one_place_are_two_requests() {
 }
 
 #[test]
+fn a_part_belongs_to_a_request_of_its_operation() {
+    let write = |time, stage, sector, sectors| {
+        let Step::Block(block) = block(time, stage, sector, sectors).step else {
+            unreachable!()
+        };
+        let operation = Operation::Write;
+        seen(time, 0, Step::Block(Block { operation, ..block }))
+    };
+    let (_, device) = both(&[
+        block(1, Issued, 0, 16),
+        write(2, Issued, 0, 16),
+        write(5, Completed, 0, 8),
+        write(9, Completed, 8, 8),
+        block(20, Completed, 0, 16),
+    ]);
+    assert_eq!(took(&device), [(1, 19), (2, 7)]);
+    // Which of two reads has completed a part is not recorded.
+    let (_, device) = both(&[
+        block(1, Issued, 0, 16),
+        block(2, Issued, 0, 32),
+        block(5, Completed, 0, 8),
+        block(9, Completed, 8, 8),
+        block(20, Completed, 0, 32),
+    ]);
+    assert_eq!((took(&device), device.missed.identical), (vec![], 2));
+}
+
+#[test]
 fn a_request_that_hangs_throughout_the_range_is_counted() {
     let range = Range {
         from: 5,

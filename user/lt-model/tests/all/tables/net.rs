@@ -418,6 +418,28 @@ fn a_packet_belongs_to_no_thread_that_a_softirq_interrupted() {
     assert_eq!(senders(unknown, &all), expected);
 }
 
+/// The handler of a driver without NAPI passes a packet to the backlog.
+#[test]
+fn a_packet_belongs_to_no_thread_that_a_handler_interrupted() {
+    let (number, name) = (9, &b"can0"[..]);
+    let all = [
+        step(10, 0, Backlog, 1),
+        of(at(11, 0, What::Irq { number, name })),
+        step(12, 0, Backlog, 2),
+        of(at(13, 0, What::IrqEnd { number })),
+        step(14, 0, Backlog, 3),
+        step(20, 1, Received, 1),
+        step(21, 1, Received, 2),
+        step(22, 1, Received, 3),
+    ];
+    let found = found(LTTNG, By::Thread, &all);
+    let backlog = find(&found.tables, Kind::Backlog);
+    let thread = |case: &Case| (case.begin, case.who.map(|(tid, _)| tid));
+    let mut threads: Vec<_> = backlog.worst.iter().map(thread).collect();
+    threads.sort_unstable();
+    assert_eq!(threads, [(10, Some(7)), (12, None), (14, Some(7))]);
+}
+
 /// PREEMPT_RT preempts a softirq together with the thread that it runs in.
 #[test]
 fn a_preempted_softirq_continues_with_its_thread() {

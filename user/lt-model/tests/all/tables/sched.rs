@@ -248,6 +248,19 @@ fn time_on_a_cpu_is_cut_at_gaps_and_ranges_and_only_complete_runs_count() {
 }
 
 #[test]
+fn an_exec_that_changes_the_number_of_a_thread_ends_its_run() {
+    let all = [
+        of(switch(0, 0, 0, R, 9)),
+        of(at(10, 0, What::Exec { tid: 7, old: 9 })),
+        of(switch(30, 0, 7, S, 0)),
+    ];
+    let tables = tables(Analysis::Cpu, &all);
+    let runs = find(&tables, Kind::Run);
+    assert_eq!(took(runs), [(0, 10), (10, 20)]);
+    assert_eq!(runs.missed, missed(0, 0));
+}
+
+#[test]
 fn a_preempted_thread_waits_and_may_migrate() {
     let all = [
         of(switch(0, 0, 0, R, 7)),

@@ -63,6 +63,22 @@ fn calls_that_do_not_return_and_returns_without_a_call_are_no_durations() {
 }
 
 #[test]
+fn an_exec_may_end_in_a_thread_with_another_number() {
+    let all = [
+        of(switch(0, 0, 0, R, 9)),
+        call(10, 0, b"execve"),
+        of(at(20, 0, What::Exec { tid: 7, old: 9 })),
+        of(switch(22, 0, 7, S, 8)),
+        of(switch(24, 0, 8, S, 7)),
+        end(30, 0, b"execve", 0),
+    ];
+    let found = tables_of(Analysis::Syscalls, Range::all(5), None, &all);
+    let table = &found.tables[0];
+    assert_eq!((took(table), table.missed), (vec![(10, 20)], missed(0, 0)));
+    assert_eq!(found.task(table.worst[0].thread.unwrap()).0, 7);
+}
+
+#[test]
 fn no_call_spans_a_gap() {
     let all = [
         of(switch(0, 0, 0, R, 7)),

@@ -30,6 +30,7 @@ fn the_largest_size_is_reported() {
         stage: Stage::Queued,
         disk: Disk(0),
         sector: 0,
+        sectors: 8,
     };
     let events = [(9, 0, request), (10, 0, What::Lost { until: 0 })];
     let mut has_fallen = false;

@@ -286,6 +286,7 @@ fn a_timer_that_was_late_since_it_was_due_is_what_kept_its_thread() {
                     stage: lt_model::Stage::Issued,
                     disk,
                     sector: 64,
+                    sectors: 8,
                 },
             ),
             switch(10, 0, 7, S, 8),

@@ -174,6 +174,7 @@ fn a_bio_is_held_back_by_io_max_if_the_work_of_that_submits_it() {
                     stage,
                     disk,
                     sector: 8,
+                    sectors: 8,
                 },
             )
         };

@@ -3,11 +3,11 @@
 //! Waits for disk requests, by the stage of the request.
 
 use lt_model::why::{
-    Beside, Cause, Leaf, Nothing, Piece, Place, Quota, Slept, path, path_beside, served,
+    Beside, Cause, Leaf, Nothing, Piece, Place, Quota, Slept, busy, path, path_beside, served,
 };
 use lt_model::{
-    Builder, Disk, Event, Interval, Kind, Model, Served, ServedFor, Sleep, Stage, SwitchedOut,
-    ThreadId, Wanted, What,
+    Before, Builder, Busy, Disk, Event, Interval, Kind, Model, Served, ServedFor, Sleep, Stage,
+    SwitchedOut, ThreadId, Wanted, What,
 };
 
 use crate::made::{R, at, completed, model, request, switch, waking};
@@ -107,10 +107,80 @@ fn a_bio_of_a_partition_or_a_stacked_device_is_followed_to_the_disk() {
         parts(&stacked),
         "Stacked 60, Unallocated 61, Queued 62, disk 100"
     );
-    // Two bios, of different partitions, may be the issued one.
+    // Two bios, of different partitions, may be the issued one, unless one of them has no request.
     let other = Disk(259 << 20 | 2);
-    let two = [&[request(4, Stage::Queued, other, 64)], &partition[..]].concat();
+    let bio = [Stage::Queued, Stage::Allocated].map(|stage| request(4, stage, other, 64));
+    let two = [&bio[..1], &partition].concat();
+    assert_eq!(parts(&two), "Queued 30, disk 100");
+    let two = [&bio[..], &partition].concat();
     assert_eq!(parts(&two), "Unrecorded 30, disk 100");
+}
+
+/// 7 and 9 read the same sectors at once, so each event may be of either request.
+#[test]
+fn the_threads_of_identical_requests_are_not_confused() {
+    let bio = |time| {
+        [
+            request(time, Stage::Queued, DISK, 64),
+            request(time + 1, Stage::Allocated, DISK, 64),
+        ]
+    };
+    let of_nine = |sectors| {
+        let issued = What::Request {
+            stage: Stage::Issued,
+            disk: DISK,
+            sector: 64,
+            sectors,
+        };
+        let [queued, allocated] = bio(21);
+        [
+            switch(20, 0, 0, R, 9),
+            queued,
+            allocated,
+            at(23, 0, issued),
+            switch(24, 0, 9, S, 0),
+        ]
+    };
+    let [queued, allocated] = bio(5);
+    let own = [queued, allocated, request(7, Stage::Issued, DISK, 64)];
+    let with = |own: &[Event<'static>], sectors| parts(&[own, &of_nine(sectors)].concat());
+    assert_eq!(with(&own, 8), "completion 100");
+    assert_eq!(with(&own, 16), "disk 100");
+    // The request of 7 has ended before.
+    let ended = [&own[..], &[completed(15, DISK, Some((64, 8)))]].concat();
+    assert_eq!(with(&ended, 8), "9's 100");
+    // Either bio may be the issued one, unless that of 7 has no request.
+    assert_eq!(with(&own[..2], 8), "Unrecorded 23, disk 100");
+    assert_eq!(with(&own[..1], 8), "9's 100");
+}
+
+/// A stacked device splits a bio of 7. An earlier bio, of 9, was for the sectors of the second part.
+#[test]
+fn a_passed_on_bio_is_not_of_the_thread_that_used_its_sectors_before() {
+    let passed_on = |time, sector| {
+        let what = What::Remap {
+            from: (MAPPED, 8),
+            to: (DISK, sector),
+        };
+        [
+            at(time, 0, what),
+            request(time, Stage::Queued, DISK, sector),
+            request(time, Stage::Allocated, DISK, sector),
+            request(time, Stage::Issued, DISK, sector),
+        ]
+    };
+    let events = [
+        &[switch(1, 0, 7, R, 9), request(1, Stage::Queued, MAPPED, 8)][..],
+        &passed_on(2, 64),
+        &[
+            completed(3, DISK, Some((64, 8))),
+            switch(4, 0, 9, S, 7),
+            request(5, Stage::Queued, MAPPED, 0),
+        ],
+        &passed_on(6, 64),
+    ]
+    .concat();
+    assert_eq!(parts(&events), "disk 100");
 }
 
 #[test]
@@ -365,16 +435,20 @@ impl Beside for InGetTag {
 type Meanwhile = (Place, Option<(u64, u64, Vec<(i32, u64, u64)>)>);
 
 fn meanwhile(m: &Model, beside: &dyn Beside) -> Meanwhile {
+    meanwhile_at(m, beside, DISK)
+}
+
+fn meanwhile_at(m: &Model, beside: &dyn Beside, expected: Disk) -> Meanwhile {
     let seven = m.by_tid(7).next().unwrap();
     let pieces = path_beside(m, beside, seven, 10, 91);
     let [piece] = &pieces[..] else {
         panic!("{pieces:?}");
     };
-    let Cause::Held(DISK, place, None) = piece.cause else {
+    let Cause::Held(held, place, None) = piece.cause else {
         panic!("{pieces:?}");
     };
     let (disk, served) = served(m, &pieces).unwrap();
-    assert_eq!(disk, DISK);
+    assert_eq!((held, disk), (expected, expected));
     let tid = |id: Option<ThreadId>| id.map_or(0, |id| m.thread(id).unwrap().tid);
     let by = |by: &ServedFor| (tid(by.thread), by.requests, by.time);
     let all = |served: Served| {
@@ -404,12 +478,116 @@ fn the_requests_that_a_disk_serves_while_another_lacks_a_tag_are_known() {
     assert_eq!(part, (Place::Unallocated, known));
 }
 
+/// The disk completes the request of 8 in two parts: three sectors, and then the other five.
+#[test]
+fn a_request_that_is_completed_in_parts_is_one_request() {
+    let issued = |sector, sectors| What::Request {
+        stage: Stage::Issued,
+        disk: DISK,
+        sector,
+        sectors,
+    };
+    let known = (2, 75, vec![(9, 1, 45), (8, 1, 30)]);
+    // The driver gives the rest back, to be issued again, or completes it without that.
+    for again in [&[at(25, 0, issued(67, 5))][..], &[]] {
+        let mut events = one_tag(true);
+        let whole = completed(40, DISK, Some((64, 8))).what;
+        events.retain(|event| event.what != whole);
+        events.push(completed(20, DISK, Some((64, 3))));
+        events.extend(again);
+        events.push(completed(40, DISK, Some((67, 5))));
+        events.sort_by_key(|event| event.time);
+        let found = meanwhile(&model(&events), &Nothing);
+        assert_eq!(found, (Place::Unallocated, Some(known.clone())));
+    }
+    // A thread may wait for the first part only.
+    let own = [
+        request(5, Stage::Queued, DISK, 64),
+        request(6, Stage::Allocated, DISK, 64),
+        at(7, 0, issued(64, 16)),
+    ];
+    assert_eq!(parts(&own), "disk 100");
+}
+
+/// 8 and 9 read the same sectors at once. Which of the two requests ends first does not matter for their total time.
+#[test]
+fn served_identical_requests_are_of_an_unknown_thread() {
+    let mut events = one_tag(true);
+    let stages = [Stage::Queued, Stage::Allocated, Stage::Issued];
+    events.extend(stages.map(|stage| request(5, stage, DISK, 64)));
+    events.push(completed(50, DISK, Some((64, 8))));
+    events.sort_by_key(|event| event.time);
+    let by = vec![(9, 1, 45), (0, 2, 40)];
+    let found = meanwhile(&model(&events), &Nothing);
+    assert_eq!(found, (Place::Unallocated, Some((3, 80, by))));
+}
+
 #[test]
 fn a_served_request_of_an_unknown_thread_counts_as_such() {
     let m = model(&one_tag(false));
     let by = vec![(9, 1, 45), (0, 1, 30)];
     let known = Some((2, 75, by));
     assert_eq!(meanwhile(&m, &Nothing), (Place::Unallocated, known));
+}
+
+/// Two disks of a controller share the tag: a completion of one of them ends the wait for a request of the other. The
+/// bio may be recorded for a partition.
+#[test]
+fn a_request_without_a_tag_is_of_its_own_disk_even_if_another_disk_frees_the_tag() {
+    let other = Disk(DISK.0 + 16);
+    for device in [other, Disk(other.0 + 1)] {
+        let mut events = one_tag(true);
+        for event in &mut events {
+            if let What::Request {
+                stage,
+                disk,
+                sector: 256,
+                ..
+            } = &mut event.what
+            {
+                let is_issued = *stage == Stage::Issued;
+                *disk = if is_issued { other } else { device };
+            }
+        }
+        events.extend([
+            request(0, Stage::Issued, other, 1024),
+            completed(1, other, Some((1024, 8))),
+            completed(105, other, Some((256, 8))),
+        ]);
+        events.sort_by_key(|event| event.time);
+        let m = model(&events);
+        let none: Meanwhile = (Place::Unallocated, Some((0, 0, vec![])));
+        assert_eq!(meanwhile_at(&m, &Nothing, other), none);
+        assert_eq!(meanwhile_at(&m, &InGetTag, other), (Place::NoTag, none.1));
+    }
+}
+
+/// The disk may have had another request, at 512, while 7 sleeps.
+#[test]
+fn what_a_disk_served_is_a_lower_bound_if_a_request_is_not_fully_recorded() {
+    let issued = |time| request(time, Stage::Issued, DISK, 512);
+    let done = completed(120, DISK, Some((512, 8)));
+    let gap = at(115, 1, What::Lost { until: 116 });
+    for (more, expected) in [
+        (vec![], (2, false)),
+        (vec![issued(20), done], (3, false)),
+        // It is issued after the sleep.
+        (vec![issued(96)], (2, false)),
+        // Its completion is not recorded.
+        (vec![issued(20)], (2, true)),
+        (vec![issued(20), gap], (2, true)),
+        // Its issue is not recorded.
+        (vec![done], (2, true)),
+    ] {
+        let mut events = [one_tag(true), more].concat();
+        events.sort_by_key(|event| event.time);
+        let m = model(&events);
+        let pieces = path(&m, m.by_tid(7).next().unwrap(), 10, 91);
+        let (_, served) = served(&m, &pieces).unwrap();
+        let served = served.unwrap();
+        let found = (served.requests, served.is_least);
+        assert_eq!(found, expected, "{events:?}");
+    }
 }
 
 #[test]
@@ -420,6 +598,51 @@ fn what_a_disk_served_is_not_known_if_events_were_lost() {
     // Only the stack shows that 7 had no request.
     let lost = meanwhile(&model(&events), &InGetTag);
     assert_eq!(lost, (Place::NoTag, None));
+}
+
+/// The busy time of the disk at the end of the wait of 7, if the events of [`one_tag`] after the first one happen
+/// `shift` later, and these events before them.
+fn busy_time(shift: u64, before: &[Event<'static>]) -> Busy {
+    let mut all = one_tag(true);
+    for event in all.iter_mut().skip(1) {
+        event.time += shift;
+    }
+    all.splice(1..1, before.iter().copied());
+    let m = model(&all);
+    let seven = m.by_tid(7).next().unwrap();
+    let (disk, busy) = busy(&m, &path(&m, seven, shift + 10, shift + 91)).unwrap();
+    assert_eq!((disk, busy.until), (DISK, shift + 91));
+    busy
+}
+
+#[test]
+fn the_start_of_a_busy_time_is_known_if_the_disk_was_idle_before() {
+    const MS: u64 = 1_000_000;
+    let found = |shift, before: &[Event<'static>]| {
+        let busy = busy_time(shift, before);
+        (busy.since, busy.pause, busy.before)
+    };
+    let start = 40 * MS + 3;
+    assert_eq!(found(40 * MS, &[]), (start, 5, Before::Idle));
+    // The trace may start in the middle of the busy time.
+    assert_eq!(found(0, &[]), (3, 5, Before::Unrecorded));
+    let close = 9 * MS;
+    assert_eq!(found(close, &[]), (close + 3, 5, Before::Unrecorded));
+    // Events of another CPU may be those of a request.
+    let lost = at(35 * MS, 1, What::Lost { until: 36 * MS });
+    assert_eq!(found(40 * MS, &[lost]), (start, 5, Before::Missing));
+    let earlier = at(28 * MS, 1, What::Lost { until: 29 * MS });
+    assert_eq!(found(40 * MS, &[earlier]), (start, 5, Before::Idle));
+    // A request that never completes may have been at the disk.
+    let never = request(20 * MS, Stage::Issued, DISK, 512);
+    assert_eq!(found(40 * MS, &[never]), (start, 5, Before::Missing));
+    // The disk writes out its cache until just before its first request.
+    let (disk, range, kind) = (DISK, None, Kind::Flush);
+    let flush = [
+        at(20 * MS, 0, What::Flush { disk }),
+        at(40 * MS, 0, What::Completed { disk, range, kind }),
+    ];
+    assert_eq!(found(40 * MS, &flush), (20 * MS, 5, Before::Idle));
 }
 
 /// 7 sleeps from 10 to 100, when a request of this `range` and `kind` completes. Returns the last part of the sleep.
