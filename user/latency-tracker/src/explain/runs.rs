@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stops_for_longer_is_not() {
+    fn what_goes_on_after_a_longer_pause_is_another_run() {
         let (ran, other) = (Cause::Running(None), Cause::Transit);
         let path = path(&[(ran, 1_000), (other, 101), (ran, 1_000)]);
         assert_eq!(

@@ -10,8 +10,8 @@
 //!         lower bio                     `- merged into the issued request: gone
 //! ```
 //!
-//! If an event may be of several of them, they are doubtful from then on: their thread is known only if it is the same,
-//! and their times are not.
+//! If an event may be of any of several bios or requests, these are doubtful from then on: their times are unknown, and
+//! so is their thread, unless all have the same one.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -27,8 +27,8 @@ use crate::served::{Done, Log};
 /// device without requests.
 const MOST: usize = 16 << 10;
 
-/// Maximum number of them with one sector, which bounds the time for an event. There may be one for each disk of a
-/// large array; of a device without requests, all bios for a sector stay.
+/// Maximum number of bios and requests with the same first sector, which bounds the time for an event. There may be one
+/// for each disk of a large array. On a device without requests, bios stay, since no event ends them.
 const MOST_ALIKE: usize = 256;
 
 /// A bio that has not been issued, or a request at the driver.
@@ -83,7 +83,7 @@ impl Held {
         self.queued.is_none() && self.allocated.is_none() && self.issued.is_none()
     }
 
-    /// Whether it is a bio of the disk, or perhaps of a partition of this disk. `disks` are no partitions.
+    /// Whether it is a bio of the disk, or perhaps of a partition of this disk. `disks` are not partitions.
     fn may_be_of(&self, disk: Disk, disks: &HashSet<Disk>) -> bool {
         self.issued.is_none() && (self.disk == disk || may_be_part(self.disk, disk, disks))
     }
@@ -117,7 +117,7 @@ fn confuse<'a>(alike: impl Iterator<Item = &'a mut Held>) {
     }
 }
 
-/// Whether this device may be a partition of the disk. `disks` are no partitions.
+/// Whether this device may be a partition of the disk. `disks` are not partitions.
 fn may_be_part(part: Disk, disk: Disk, disks: &HashSet<Disk>) -> bool {
     !disks.contains(&part) && part.may_be_part_of(disk)
 }
@@ -128,7 +128,7 @@ pub(super) struct Requests {
     held: BTreeMap<u64, Vec<Held>>,
     len: usize,
     flushes: HashMap<Disk, Flushes>,
-    /// Devices that are no partitions: they were issued requests, have completed some, or have passed bios on.
+    /// Devices that are not partitions: they were issued requests, have completed some, or have passed bios on.
     disks: HashSet<Disk>,
     /// What the disks served while threads waited for a free request.
     served: Log,
@@ -176,8 +176,8 @@ impl Requests {
         self.served
     }
 
-    /// Records that a thread has waited for a request of this disk or partition. Of a partition, the disk is not
-    /// recorded: what each possible disk served is kept.
+    /// Records that a thread has waited for a request of this disk or partition. The disk of a partition is not
+    /// recorded, so what each possible disk served is kept.
     fn waited(&mut self, device: Disk, wait: (u64, u64), count_only: bool) {
         let is_possible =
             |disk: &&Disk| **disk == device || may_be_part(device, **disk, &self.disks);
@@ -231,9 +231,9 @@ impl Requests {
         &mut all[place]
     }
 
-    /// Allocates a request for a bio that `by` submits: for one that this thread has entered, if there is one. It is
-    /// not for a bio that another thread has entered, unless a stacked device has passed that on: a part of a split
-    /// bio, for example, has no event before its allocation.
+    /// Allocates a request for a bio that `by` submits: one that this thread has entered, if there is one. A bio that
+    /// another thread has entered does not get the request, unless a stacked device has passed that bio on. If no bio
+    /// is left, one is added: a part of a split bio, for example, has no event before its allocation.
     fn allocate(&mut self, time: u64, place: (Disk, u64), by: Option<ThreadId>) -> &mut Held {
         let (disk, sector) = place;
         let is_of_another =
@@ -391,7 +391,7 @@ impl Requests {
             }
             all.retain(|held| !drops(held));
             if all.len() < before {
-                // The next event of a dropped one may seem to be of one that is left.
+                // The next event of a dropped bio or request may be mistaken for one of those that are left.
                 let may_be_it = |held: &&mut Held| {
                     held.disk == largest.0 || may_be_part(largest.0, held.disk, disks)
                 };
@@ -557,8 +557,8 @@ impl Builder {
         let slept = self.tasks.of(thread).slept_since;
         if slept.is_none_or(|since| since < queued)
             || time <= self.tasks.keep
-            // The next request after a wait shows whether the thread waited without a request, so it is kept if
-            // any earlier part of the thread's activity is.
+            // The next allocation after a wait shows whether the thread lacked a request during the wait. An
+            // allocation is therefore kept if any earlier activity of the thread is wanted.
             || !self.tasks.wants(thread, 0, time)
         {
             return;
@@ -570,8 +570,8 @@ impl Builder {
         }
     }
 
-    /// Records that a disk has completed a request, or a part of it without `done`, for threads that may be waiting for
-    /// a free one.
+    /// Records that a disk has completed a request, for threads that may be waiting for a free one. Without `done`, the
+    /// disk has completed only a part of the request.
     pub(super) fn note_served(&mut self, disk: Disk, done: Option<Done>) {
         self.requests.disks.insert(disk);
         let Some(done) = done else {
@@ -726,7 +726,7 @@ mod tests {
         for time in 0..MOST as u64 {
             requests.reaches(time, Stage::Queued, (DISK, time * 8), 8);
         }
-        // Another thread, with the sectors of the oldest bio, which is dropped with the next one.
+        // A bio of another thread, with the sectors of the oldest bio, which is dropped when the next bio arrives.
         let by = (Some(ThreadId(2)), false);
         let last = requests.held.last_entry().unwrap();
         let (sector, all) = last.remove_entry();
