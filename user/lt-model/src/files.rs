@@ -365,8 +365,8 @@ impl Files {
                     closes: None,
                     changed: step,
                 };
-                // Other tables may be the same table, in which the flag may have changed: makes the descriptor unknown
-                // there.
+                // The tables of other threads may be this very table: makes the descriptor unknown there, since its
+                // flag may have changed.
                 self.tables.close(tid, fd, step);
                 if let Some(tid) = tid {
                     self.tables.open(tid, fd, of);

@@ -212,9 +212,9 @@ impl Tasks {
         task.cpu = target.or(task.cpu);
     }
 
-    /// Moves a thread from the runqueue of one processor to another; each gets its part of the wait. Until the thread's
-    /// `sched_wakeup`, if `wakeups` are recorded, the thread is on no runqueue yet: then the whole wait is for the
-    /// second processor.
+    /// Moves a thread from the runqueue of one processor to another; each gets its part of the wait. If `wakeups` are
+    /// recorded, a woken thread is on no runqueue until its `sched_wakeup`: if it is moved before that, the whole wait
+    /// is for the second processor.
     pub(super) fn moved(&mut self, thread: ThreadId, time: u64, from: u32, to: u32, wakeups: bool) {
         let task = self.of(thread);
         if !matches!(task.state, State::Waiting | State::Preempted) {

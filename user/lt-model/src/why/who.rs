@@ -37,7 +37,8 @@ pub fn used(model: &Model, cpu: u32, from: u64, to: u64) -> Vec<(Use, u64)> {
 
 /// Returns the disk from which a thread waited for a free request in these pieces, and the requests that the disk
 /// served meanwhile, if all of these are recorded. The pieces have one cause, and are in time order. `None` if the
-/// cause is another one. The served requests had tags of the disk, but need not be the reason for the wait.
+/// cause is not a wait for a free request. The served requests had tags of the disk, but need not be the reason for the
+/// wait.
 #[must_use]
 pub fn served<'p>(
     model: &Model,
@@ -48,8 +49,8 @@ pub fn served<'p>(
 }
 
 /// Returns the disk from which a thread waited for a free request in these pieces, and the time for which the disk had
-/// been busy at the end of the last piece. The pieces have one cause, and are in time order. `None` if the cause is
-/// another one, or if the disk had not been busy since before the last piece.
+/// been busy at the end of the last piece. The pieces have one cause, and are in time order. `None` if the cause is not
+/// a wait for a free request, or if the disk had not been busy since before the last piece.
 #[must_use]
 pub fn busy<'p>(
     model: &Model,
@@ -88,7 +89,7 @@ fn completed(model: &Model, piece: &Piece) -> Option<Disk> {
 }
 
 /// Returns the disk from which a thread waited for a free request in these pieces, and the times of the pieces. The
-/// pieces have one cause; `None` if it is another one.
+/// pieces have one cause. `None` if the cause is not a wait for a free request.
 fn waits_in<'p>(pieces: impl IntoIterator<Item = &'p Piece>) -> Option<(Disk, Vec<(u64, u64)>)> {
     let mut pieces = pieces.into_iter().peekable();
     let Cause::Held(disk, Place::Unallocated | Place::NoTag, _) = pieces.peek()?.cause else {
