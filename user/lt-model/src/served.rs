@@ -9,15 +9,15 @@
 //! ```
 //!
 //! Only the allocation shows that a thread waited, and since when. Until then, the last completed requests of each disk
-//! are kept, up to a limit. After that, only the requests that the disk had during the wait are.
+//! are kept, up to a limit. Once a wait is known, only the requests that the disk had during the wait are kept.
 //!
-//! Of a request whose issue or completion is not seen, it is not known how long the disk had it. If that may have been
-//! during a wait, the sums are lower bounds.
+//! If the issue or the completion of a request is not seen, it is not known when the disk had the request. If that may
+//! have been during a wait, the sums are lower bounds.
 //!
 //! A busy time consists of the times from issue to completion of requests, and of the short pauses between them. Each
 //! request counts only once it completes, so a request whose completion is lost does not make its disk busy forever.
-//! The busy times after its issue are lower bounds, since the disk may have had it. Of each disk, the latest busy time
-//! is kept, and each earlier one in which a wait ended.
+//! The busy times after its issue are lower bounds, since the disk may still have had it. For each disk, the latest
+//! busy time is kept, and each earlier busy time in which a wait ended.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -37,7 +37,7 @@ pub struct Served {
     /// Time of the waits in which the disk had at least one of the requests, ns.
     pub time: u64,
     /// Whether the time is a lower bound: the issue or the completion of a request that the disk may have had was not
-    /// seen. Of these requests, only those that were completed during the waits are counted.
+    /// seen. Such a request is counted only if its completion was seen during the waits.
     pub is_least: bool,
     /// The requests by the thread that entered them, longest time first.
     pub by: Vec<ServedFor>,
@@ -57,7 +57,8 @@ pub struct ServedFor {
 /// Maximum length of a pause in a busy time, ns.
 ///
 /// A disk with one tag pauses after each request until the next thread has been woken and has issued its request.
-/// Without such pauses, a busy time would be that of one request, and not show since when the disk is overloaded.
+/// If such a pause ended the busy time, each request would be a busy time of its own, which would not show since when
+/// the disk has been overloaded.
 const PAUSE: u64 = 1_000_000;
 
 /// Maximum length of a pause in a busy time, ns, if the disk worked for at least as long since the pause before.
@@ -112,7 +113,7 @@ impl BusyTime {
         self.until.saturating_add(work.clamp(PAUSE, LONG_PAUSE))
     }
 
-    /// Adds a request that completes now, and was issued by [`Self::end`].
+    /// Adds a request that completes now, and was issued no later than [`Self::end`].
     fn add(&mut self, done: &Done) {
         if done.issued > self.until {
             self.pause = self.pause.max(done.issued - self.until);
@@ -169,7 +170,7 @@ struct OfDisk {
     unseen: Spans,
     /// The latest busy time.
     busy: Option<BusyTime>,
-    /// The busy times in which waits ended, in time order, each as it was at the end of the last wait.
+    /// The busy times in which waits ended, in time order, each as it was at the end of its last wait.
     busy_times: Vec<BusyTime>,
     /// Number of requests that were not stored.
     counted: usize,
@@ -277,8 +278,8 @@ impl Log {
         }
     }
 
-    /// Records that events until `time` may be missing, and the requests whose completion may be one of them: the disk
-    /// of each, and when it was issued.
+    /// Records that events until `time` may be missing. `issued` has the requests whose completion may be missing: the
+    /// disk of each, and when it was issued.
     pub(crate) fn lost(&mut self, time: u64, issued: impl Iterator<Item = (Disk, u64)>) {
         for (disk, issued) in issued.filter(|(_, issued)| *issued < time) {
             let of_disk = self.disks.entry(disk).or_default();
@@ -328,8 +329,8 @@ impl Log {
         possible.max().unwrap_or(device)
     }
 
-    /// The requests that the disk served in these waits, which do not overlap and are in time order. `None` if it is
-    /// not known for each wait that all its requests are stored.
+    /// The requests that the disk served in these waits, which do not overlap and are in time order. `None` unless all
+    /// requests of these waits are known to be stored.
     pub(crate) fn during(&self, disk: Disk, waits: &[(u64, u64)]) -> Option<Served> {
         let of_disk = self.disks.get(&disk)?;
         let mut each = waits.iter();
@@ -452,7 +453,7 @@ mod tests {
             done(25, 50, 1),
         ]);
         log.waited(DISK, (10, 60), false);
-        // Was at the disk at the end of the wait, and after it.
+        // The first was at the disk at the end of the wait; the second was issued after the wait.
         log.completes(DISK, done(58, 90, 2), false);
         log.completes(DISK, done(70, 95, 2), false);
         log.finish();
@@ -608,7 +609,7 @@ mod tests {
             busy.before
         };
         assert_eq!(before(&[], None), Before::Idle);
-        // It is still at the disk at the end of the trace.
+        // A request is still at the disk at the end of the trace.
         assert_eq!(before(&[900], None), Before::Missing);
         assert_eq!(before(&[1000, 1010], None), Before::Idle);
         // The issue of a request that is completed later was not seen.

@@ -17,13 +17,13 @@
 //! ```
 //!
 //! If `net_dev_start_xmit` is recorded, `net_dev_xmit` ends the packet that this thread passed to the driver. Otherwise
-//! it ends a packet only if the thread was outside of the driver after that packet was queued: at an event of the same
-//! device, since no driver's function sends by its own device, or at the start or the end of a softirq, since drivers
-//! run with softirqs disabled.
+//! it ends a packet only if an event shows that the thread was outside of the driver after that packet was queued. An
+//! event of the same device shows this, since no driver's function sends through its own device, and so does the start
+//! or the end of a softirq, since drivers run with softirqs disabled.
 //!
 //! One gap remains without `net_dev_start_xmit`: the packet may have been freed without an event, although its driver's
 //! function has not returned. If a segment, which has no `net_dev_queue`, then gets its address, and has its device and
-//! length, the end of the segment counts as that of the packet: too early by at most the time until the function
+//! length, the end of the segment counts as the end of the packet: too early by at most the time until the function
 //! returns.
 
 use std::collections::HashMap;

@@ -228,7 +228,7 @@ fn where_a_request_was_is_not_known_without_its_events() {
 /// 7 waits for a tag, or for a page that 9 reads. The request of 9 completes; its stages do not show the
 /// stages of 7's request.
 #[test]
-fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
+fn the_place_of_another_threads_request_is_not_the_place_of_the_own_request() {
     let by_nine = |first: u64| {
         [
             switch(first - 1, 0, 0, R, 9),
@@ -663,7 +663,7 @@ fn ends(before: &[Event<'static>], range: Option<(u64, u32)>, kind: Kind) -> (Ca
 }
 
 #[test]
-fn a_request_that_does_not_just_read_or_write_is_told() {
+fn the_kind_of_a_request_that_does_not_just_read_or_write_is_known() {
     let disk = DISK;
     let of = |kind| Cause::For(Leaf::Special(disk, kind), None);
     let flush = |time| at(time, 0, What::Flush { disk });
