@@ -229,8 +229,8 @@ fn call_of(cause: Cause) -> Option<Name> {
     }
 }
 
-/// Returns where a thread was, such as `in read`. Without a call, `outside` is whether the trace shows that the thread was
-/// outside system calls.
+/// Returns where a thread was, such as `in read`. Without a call, `outside` is whether the trace shows that the thread
+/// was outside system calls.
 pub(super) fn within(words: &Shown<'_>, call: Option<Name>, outside: bool) -> String {
     match call {
         Some(call) => format!("in {}", words.text(call)),
