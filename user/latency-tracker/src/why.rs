@@ -267,8 +267,8 @@ impl Threshold {
         self.every.map(|every| self.looked + every)
     }
 
-    /// Lowers the threshold to half of the longest delay since it was set, if it is time and this is lower. Returns
-    /// whether it did. Nothing must have been late.
+    /// If it is time, lowers the threshold to half of the longest delay since the threshold was set; never raises it.
+    /// Returns whether it was lowered. The caller must ensure that nothing was late.
     fn lower(&mut self, now: Instant, longest: impl FnOnce() -> Option<Nanos>) -> bool {
         if self.due().is_none_or(|due| now < due) {
             return false;
@@ -377,7 +377,7 @@ impl Search<'_> {
         self.threshold.due().filter(|_| self.found.is_none())
     }
 
-    /// Lowers the threshold if nothing has exceeded it for long enough, and reports this. `delays` are those up to
+    /// Lowers the threshold if nothing has exceeded it for long enough, and reports this. `delays` are the delays up to
     /// `now`. The alerts were read after that.
     fn lower(
         &mut self,
@@ -763,7 +763,7 @@ mod tests {
         assert!(from_the_worst.is_sorted_by(|a, b| a.rank(100) < b.rank(100)));
         let [before, cut, _, whole, unexplained] = &from_the_worst;
         assert!(whole.is_enough(100, 0) && unexplained.is_enough(100, 0));
-        // Another one is waited for, but not forever if all are like this one.
+        // If a cause began before the recording, the search continues, but only for `TRIES` such operations.
         assert!(!cut.is_enough(100, TRIES - 1) && cut.is_enough(100, TRIES));
         assert!(!before.is_enough(100, TRIES) && before.is_enough(0, 0));
     }

@@ -42,7 +42,7 @@ impl Run<'_> {
     }
 }
 
-/// The runs of a path, by start. Each step is in one of them.
+/// The runs of a path, by start. Each step is in exactly one run.
 pub(super) fn runs(pieces: &[Piece]) -> Vec<Run<'_>> {
     let mut runs: Vec<Run<'_>> = Vec::new();
     for piece in pieces {

@@ -437,7 +437,7 @@ impl Kind {
                 let disk = Disk(unsigned(*dev)?);
                 match operation.of(event) {
                     (Purpose::Flush, Some(0)) if *stage == Stage::Issued => What::Flush { disk },
-                    // Without sectors, it has no position: it waits for a flush, or is a command.
+                    // A request without sectors has no position: it waits for a flush, or is a command.
                     (_, Some(0)) => return None,
                     (_, sectors) => What::Request {
                         stage: *stage,
@@ -624,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn the_letters_and_the_bits_of_a_request_say_what_it_is_for() {
+    fn the_letters_and_the_bits_of_a_request_show_its_purpose() {
         for (letters, bits, kind) in [
             (&b"R"[..], 1 << 2, Purpose::Plain),
             (b"WS", 1 | 1 << 5, Purpose::Plain),
@@ -664,7 +664,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bdi_is_of_a_disk() {
+    fn a_bdi_names_its_disk() {
         assert_eq!(disk_of(b"253:3"), Some(Disk(253 << 20 | 3)));
         assert_eq!(disk_of(b"8:0\0\0"), Some(Disk(8 << 20)));
         assert_eq!(disk_of(b"btrfs-1"), None);
@@ -672,7 +672,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_is_one_of_the_kernel() {
+    fn only_events_of_kernel_systems_are_used() {
         assert_eq!(split("sched_switch"), Some((None, "sched_switch")));
         let perf = Some((Some("sched"), "sched_switch"));
         assert_eq!(split("sched:sched_switch"), perf);

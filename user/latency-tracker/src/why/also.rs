@@ -13,8 +13,8 @@ use crate::explain::owner;
 /// Maximum number of threads that are listed.
 const MOST: usize = 5;
 
-/// Lists the longest of these late operations for each thread, without `late` and the operations within it. `lost` is
-/// the number of alerts that may be missing. Empty if there is no other late operation.
+/// Lists the longest late operation of each thread, except `late` and the operations within it. `lost` is the number of
+/// alerts that may be missing. Empty if there is no other late operation.
 pub(super) fn lines(late: &Alert, alerts: &[Alert], lost: u64) -> Vec<String> {
     let is_other = |alert: &&Alert| *alert != late && !is_inside(alert, late);
     let mut others: Vec<&Alert> = alerts.iter().filter(is_other).collect();
@@ -39,8 +39,8 @@ pub(super) fn lines(late: &Alert, alerts: &[Alert], lost: u64) -> Vec<String> {
         let lost = out::plural(usize::try_from(lost).unwrap_or(usize::MAX), "alert");
         lines.push(format!("  perhaps not all: {lost} missed or not raised"));
     }
-    // A request may belong to a kernel thread, whose other operations are not watched. Of the same process, the same
-    // thread might be explained again.
+    // A request may belong to a kernel thread, whose other operations are not watched. For the same process, `why -p`
+    // might explain the same thread again.
     let can_be_next = |alert: &&&Alert| alert.tracker != "block" && alert.pid != late.pid;
     if let Some(alert) = others.iter().take(MOST).find(can_be_next) {
         lines.push(format!(
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_threads_the_longest_are_listed_and_the_others_counted() {
+    fn threads_with_the_longest_operations_are_listed_and_the_others_counted() {
         let late = alert("syscall", ORDERS, (50, 300));
         let of = |tid| alert("syscall", (tid, "x"), (200 - tid, 300));
         let alerts: Vec<Alert> = (1..=7).map(of).collect();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_obeys_no_name() {
+    fn control_characters_of_a_name_are_not_printed() {
         let late = alert("syscall", ORDERS, (50, 300));
         let other = alert("syscall", (7, "a\\x1b[2J"), (0, 300));
         let all = lines(&late, &[other], 0);

@@ -194,8 +194,8 @@ impl<'a> Watched<'a> {
     }
 
     /// Sets the threshold. With `worst`, an instance raises an alert only for an operation that takes longer than all
-    /// earlier ones. This does not apply to an instance in which some operations do not count as late: one of these
-    /// would hide shorter ones that count.
+    /// earlier ones. This does not apply to an instance in which some operations do not count as late: such an
+    /// operation would hide shorter ones that count.
     pub(super) fn arm(&mut self, over: Nanos, worst: bool) -> Result<()> {
         for watch in &mut self.instances {
             let settings = [
@@ -422,7 +422,7 @@ impl<'a> Watched<'a> {
         ))
     }
 
-    /// The operations in flight for longer than `over`, without sleeps that may wait for work. System calls are last,
+    /// The operations in flight for longer than `over`, except sleeps that may wait for work. System calls are last,
     /// since a read, for example, may also wait for work. Otherwise, the oldest is first.
     pub(super) fn stuck(&self, over: Nanos) -> Vec<(&'static str, Pending)> {
         let watches = self.instances.iter();
@@ -469,7 +469,7 @@ fn setting(key: &str, value: String) -> Setting {
     }
 }
 
-/// Creates a pipe that is read as a file of alerts is, and opens it.
+/// Creates a pipe, from which alerts are read as from the file `alerts`, and opens it.
 #[cfg(test)]
 pub(super) fn fifo(path: &Path) -> std::fs::File {
     use nix::sys::stat::Mode;
@@ -577,7 +577,7 @@ mod tests {
         assert_eq!(watched.instances[0].ours, [(5000, 70)]);
     }
 
-    /// They sleep all the time, and a run may take days.
+    /// The threads of a run sleep all the time, and a run may take days.
     #[test]
     fn sleeps_of_this_run_are_noted_only_if_sleeps_set_the_threshold() {
         let own = std::process::id();
@@ -618,7 +618,7 @@ mod tests {
             line("sleep", 2, (200, 250), "state=S"),
         ];
         let stacks = [
-            // Before the call, of another thread, the same as above, and of times of their own.
+            // One before the call, one of another thread, two that are also in `sleep`, and two at other times.
             line("stacks", 1, (10, 20), deep),
             line("stacks", 2, (120, 130), deep).replace("tid=7", "tid=8"),
             line("stacks", 3, (101, 151), deep),
