@@ -241,7 +241,7 @@ mount -o remount,size=64m /tmp/small
 kill -KILL "$(cat /run/lttng/lttng-sessiond.pid)"
 reads slow 1 0
 in_a_while captured $captures 0003
-grep 'both were started again$' /tmp/small.log || fail "the gap is not reported"
+grep 'it and the session were started again$' /tmp/small.log || fail "the gap is not reported"
 assert_eq "$(seqs $captures/0003/alert.json)" $((seq + 1)) "the alert without a session daemon"
 reads slow 1 0
 in_a_while captured $captures 0004

@@ -34,7 +34,8 @@ use crate::service::Service;
 /// The shortest time between messages with metrics.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// Pause after a connection that could not be accepted: for lack of file descriptors, it stays in the queue.
+/// Pause after a connection could not be accepted: if the process is out of file descriptors, the connection stays in
+/// the queue.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The shortest time between two notes about connections that could not be accepted.

@@ -50,7 +50,7 @@ pub(super) struct OneReading {
     pub(super) oldest: Vec<Pending>,
     /// Whether `oldest` is from an earlier reading.
     pub(super) is_old: bool,
-    /// The number of the cgroup of the filter, if there is no such cgroup.
+    /// The number of a cgroup in the filter, if no cgroup has that number.
     pub(super) missing_cgroup: Option<u64>,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Reader<'a> {
     alerts: VecDeque<Alert>,
     missed: u64,
     dropped: u64,
-    /// Groups of all alerts that are read, also of those that are dropped.
+    /// Groups of all alerts that are read, including those that are dropped.
     pub(super) groups: Option<Groups>,
     last: HashMap<String, Last>,
     cgroups: group::Groups,
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn each_alert_is_read_once_also_of_a_module_that_is_loaded_again() {
+    fn each_alert_is_read_once_even_if_the_module_is_loaded_again() {
         let (dir, root) = tree();
         let mut reader = Reader::open(&root, Some("slow")).unwrap();
         let path = |name: &str| dir.path().join(name);

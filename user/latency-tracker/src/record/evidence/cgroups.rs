@@ -2,9 +2,9 @@
 
 //! Cgroups (version 2): their limits and counters.
 //!
-//! When the recorder is armed, up to [`MOST`] cgroups are read. Later, only those with a limit and those of late tasks
-//! are read, and those that had a limit or were frozen before. A cgroup is identified by the inode of its directory,
-//! because a cgroup that was removed and created again has counters that start at 0.
+//! When the recorder is armed, up to [`MOST`] cgroups are read. Later, only cgroups that have or had a limit, that were
+//! frozen, or that contain a late task are read. A cgroup is identified by the inode of its directory, because a cgroup
+//! that was removed and created again has counters that start at 0.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -230,8 +230,8 @@ impl Groups {
 }
 
 impl Group {
-    /// Whether the cgroup has a limit, or earlier had one or was frozen, or is the root in a container. Of the others,
-    /// except the true root, only `frozen_usec` was read.
+    /// Whether the cgroup has a limit, earlier had one or was frozen, or is the root in a container. For all other
+    /// cgroups except the true root, only `frozen_usec` was read.
     fn is_evidence(&self) -> bool {
         !self.limits.is_empty() || self.reads.iter().any(|read| read.frozen.is_some())
     }

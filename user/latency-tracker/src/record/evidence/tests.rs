@@ -125,8 +125,8 @@ fn the_counters_of_a_quota_grow_between_the_reads() {
     let reads = &next.cgroups[0].reads;
     assert_eq!(reads.len(), 3);
     assert_eq!(reads[0].nr_throttled, Some(4));
-    // If the delay started earlier, so do the readings of its alert. An alert whose delay started before all readings
-    // has all of them.
+    // If the delay started earlier, its evidence goes further back: to the first read, even if the delay started before
+    // that.
     for (start, first) in [(start, group.reads[0].begin), (0, group.reads[0].begin)] {
         let old = of(&mut collector, start);
         assert_eq!(old.cgroups[0].reads[0].begin, first);
@@ -148,7 +148,7 @@ fn the_first_read_is_kept_however_many_follow() {
 }
 
 #[test]
-fn a_cgroup_made_later_has_no_read_before_and_one_made_again_forgets() {
+fn a_new_cgroup_has_no_earlier_read_and_a_recreated_one_loses_its_reads() {
     let root = machine(&[
         ("sys/fs/cgroup/a/cpu.max", "1 2\n"),
         ("sys/fs/cgroup/a/cpu.stat", "nr_throttled 9\n"),
@@ -305,7 +305,7 @@ fn the_walk_is_bounded_and_takes_the_upper_levels_first() {
 }
 
 #[test]
-fn a_disk_has_the_name_that_it_has_all_the_time() {
+fn only_a_disk_that_keeps_its_name_is_listed() {
     let root = machine(&[]);
     let block = root.path().join("sys/dev/block");
     fs::create_dir_all(&block).unwrap();
