@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # `make bench` runs in a checkout where nothing has been built, and prints every promised figure,
-# also as JSON. No figure is judged. The cost of by= is written between its marks of a page, and not
-# if a figure or a mark is missing. Objects that another test also builds are not compiled twice.
+# also as JSON. No figure is judged. The cost of by= is written between its marks in a page, unless a
+# figure or a mark is missing. Objects that another test also builds are not compiled twice.
 # The module appears when `make bench` builds it, and not before. The native benchmark is built with
 # less optimization than for a measurement.
 # timeout: 1200
