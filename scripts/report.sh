@@ -156,8 +156,7 @@ several() {
 slot() { [ ${#running[@]} -lt "$JOBS" ] || reap; }
 
 # reap: wait for one of the running commands, and report its results. `jobs` shows which one has
-# ended: `wait` may no longer know that of a command that a signal killed, or whose pid another
-# child has now.
+# ended: `wait` may no longer know a command that a signal killed, or whose pid another child has now.
 reap() {
 	local pid known
 	while :; do

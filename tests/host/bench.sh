@@ -3,8 +3,8 @@
 #
 # `make bench` runs in a checkout where nothing has been built, and prints every promised figure,
 # also as JSON. No figure is judged, but figures are refused if the counter did not count
-# instructions. The cost of by= is written between its marks of a page, and not if a figure or a mark
-# is missing. On arm64, parts other than engine are refused, and goals in instructions are left out.
+# instructions. The cost of by= is written between its marks in a page, unless a figure or a mark is
+# missing. On arm64, parts other than engine are refused, and goals in instructions are left out.
 # Objects that another test also builds are not compiled twice. The module appears when `make bench`
 # builds it, and not before. The native benchmark is built with less optimization than for a
 # measurement.

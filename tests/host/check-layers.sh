@@ -37,7 +37,7 @@ refuses check-layers 'rust/freelist/used.rs: imports rust/engine.rs, which is a 
 with rust/sys/random.rs '$a fn f() { crate::trackers::irq::f(); }'
 refuses check-layers 'rust/sys/random.rs: imports rust/trackers/irq.rs, which is a layer above'
 with rust/engine/histogram.rs '$a use crate::engine::delays::Delays;'
-refuses check-layers 'rust/engine/histogram.rs: in a circle, by rust/engine/delays.rs'
+refuses check-layers 'rust/engine/histogram.rs: in a cycle with rust/engine/delays.rs'
 with user/latency-tracker/src/service.rs '/^use /i use crate::cmd::names;'
 refuses check-layers 'user/latency-tracker/src/service.rs: imports user/latency-tracker/src/cmd.rs, which is a layer above'
 with user/lt-model/src/wakers.rs '/^use /i use crate::why::path;'

@@ -70,7 +70,7 @@ wait_until 15 quiet narrow
 assert_eq "$(stat narrow timed_out) $(stat narrow late)" "2 2" "narrow: timed_out late"
 sums_hold narrow
 
-# Of many at once, each is reported once. The module is unloaded while some wait.
+# Many requests time out at once, and each is reported once. The module is unloaded while some wait.
 for n in 1 2 3 4 5 6 7 8; do reads stuck 1 $((n * 10)) & done
 wait_until 5 sh -c "grep -q '^timed_out 10' $LT/stuck/stats"
 sleep 0.5
