@@ -36,7 +36,7 @@ use lt_common::lttng::Buffers;
 use lt_common::lttng::events::default_events;
 use lt_common::out::{self, note};
 use lt_common::wait::{Signals, Wake};
-use lt_common::{Outcome, clock, rt};
+use lt_common::{Outcome, clock, pids, rt};
 use lt_proc::{Alert, Nanos, ProcRoot};
 
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
@@ -599,7 +599,8 @@ impl Found {
             }
             Some(Err(error)) => format!("No explanation: {error:#}\n{}", alone()),
         };
-        let also = lost.map(|lost| also::lines(&self.alert, &self.beside, lost));
+        let takes_pids = pids::are_numbered_as_in_alerts(Path::new("/"));
+        let also = lost.map(|lost| also::lines(&self.alert, &self.beside, lost, takes_pids));
         if let Some(lines @ [_, ..]) = also.as_deref() {
             text.push_str(&format!("\n{}\n", lines.join("\n")));
         }
