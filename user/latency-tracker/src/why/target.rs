@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use lt_common::exec::Exec;
 use lt_common::group::{self, Followed};
+use lt_common::instance::Refusal;
+use lt_common::pids::are_numbered_as_in_alerts;
 use lt_proc::{Fields, Setting};
 
 use super::args::WhyArgs;
@@ -52,6 +54,11 @@ impl Target {
             waits: args.waits || !args.command.is_empty(),
         };
         if let Some(pid) = args.pid {
+            if !are_numbered_as_in_alerts(Path::new("/")) {
+                let elsewhere = "inside a PID namespace, a process has another ID than in the kernel";
+                let text = format!("-p {pid}: {elsewhere}");
+                return Err(Refusal::new(text, "run it outside the container").into());
+            }
             if !Path::new("/proc").join(pid.to_string()).is_dir() {
                 bail!("-p {pid}: there is no such process");
             }
