@@ -112,10 +112,12 @@ pub(super) struct Delays {
 
 impl Delays {
     fn read(root: &ProcRoot, name: &str) -> Result<Self> {
+        // Read first: these reads, if late, are operations of this run themselves, which end after this time.
+        let time = clock::monotonic();
         Ok(Self {
             histogram: root.histogram(name)?,
             max: root.stats(name)?.count("max"),
-            time: clock::monotonic(),
+            time,
         })
     }
 
@@ -549,6 +551,29 @@ mod tests {
         assert_eq!(since(&[(6000, 250), (7000, 240), longest]), Some(111));
         // These ended before the threshold was set, or are not in the histogram yet.
         assert_eq!(since(&[(900, 1_570), (9000, 1_570)]), Some(1_570));
+    }
+
+    /// The read of the histogram is not in the histogram that it returns.
+    #[test]
+    fn a_slow_read_of_the_delays_ends_after_their_time() {
+        use nix::sys::stat::Mode;
+        let directory = tempfile::tempdir().unwrap();
+        let instance = directory.path().join("request");
+        std::fs::create_dir(&instance).unwrap();
+        std::fs::write(instance.join("stats"), "max 70\n").unwrap();
+        let histogram = instance.join("histogram");
+        let mode = Mode::S_IRUSR | Mode::S_IWUSR;
+        nix::unistd::mkfifo(histogram.as_path(), mode).unwrap();
+        let written = std::thread::spawn(move || {
+            // Waits for the reader.
+            let mut file = std::fs::File::create(&histogram).unwrap();
+            let time = clock::monotonic();
+            writeln!(file, "64 72 1").unwrap();
+            time
+        });
+        let delays = Delays::read(&ProcRoot::new(directory.path()), "request").unwrap();
+        assert_eq!(delays.longest_since(&Delays::default(), &[]), Some(70));
+        assert!(delays.time <= written.join().unwrap());
     }
 
     #[test]
