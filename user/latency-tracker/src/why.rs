@@ -412,7 +412,9 @@ impl Search<'_> {
         }
         let collector = self.evidence.as_mut();
         let late = collector.map(|collector| collector.woken(&seen.alerts));
-        if !self.worst {
+        if self.worst {
+            watched.raise(&seen.alerts, self.began)?;
+        } else {
             // The system call around a late request or wait ends later.
             self.signals.sleep(AROUND)?;
             let more = watched.read()?;

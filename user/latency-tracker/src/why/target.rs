@@ -89,6 +89,11 @@ impl Target {
         self.filter = vec![setting(CGROUP, number.as_deref().unwrap_or(path))];
     }
 
+    /// Whether only the descendants of a process of this run are watched, none of which existed before the recording.
+    pub(super) fn is_command(&self) -> bool {
+        self.filter.iter().any(|setting| setting.key == TREE)
+    }
+
     /// Whether only the processes of a cgroup are watched.
     pub(super) fn is_cgroup(&self) -> bool {
         self.filter.iter().any(|setting| setting.key == CGROUP)
@@ -197,6 +202,9 @@ impl Target {
 
 /// The filter by cgroup.
 pub(super) const CGROUP: &str = "cgroup";
+
+/// The setting that extends the filter by process to its descendants.
+const TREE: &str = "tree";
 
 const SLEEPS: &str = "sleeps, including waits for work";
 
@@ -307,7 +315,10 @@ mod tests {
         assert!(parts.iter().all(|part| part.settings[0].key == "pid"));
         assert!(parts.iter().all(|part| part.tracker != "block"));
         assert_eq!(process.stacks().unwrap().settings[0].key, "pid");
-        assert!(!process.may_include_lttng());
+        assert!(!process.may_include_lttng() && !process.is_command());
+        let mut command = Target::of_process(true);
+        command.filter.push(setting(TREE, "1"));
+        assert!(command.is_command());
         let mut all = process;
         all.filter.clear();
         assert!(all.may_include_lttng());
