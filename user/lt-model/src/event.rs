@@ -224,6 +224,8 @@ pub enum What<'a> {
         from: (Disk, u64),
         /// The new disk and first sector.
         to: (Disk, u64),
+        /// Number of sectors; 0 if not recorded.
+        sectors: u32,
     },
     /// A request of a disk, or a part of it, is completed.
     Completed {

@@ -41,7 +41,7 @@ pub(super) enum Kind {
     Ipi(String),
     IpiEnd,
     Request(Stage, FieldIndex, FieldIndex, Operation),
-    Remap([FieldIndex; 4]),
+    Remap([FieldIndex; 4], Option<FieldIndex>),
     Dirty(FieldIndex, FieldIndex),
     Completed(
         FieldIndex,
@@ -205,12 +205,15 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "block_rq_issue" => {
             Kind::Request(Stage::Issued, field("dev")?, field("sector")?, operation)
         }
-        "block_bio_remap" => Kind::Remap([
-            field("old_dev")?,
-            field("old_sector")?,
-            field("dev")?,
-            field("sector")?,
-        ]),
+        "block_bio_remap" => Kind::Remap(
+            [
+                field("old_dev")?,
+                field("old_sector")?,
+                field("dev")?,
+                field("sector")?,
+            ],
+            field("nr_sector"),
+        ),
         "writeback_balance_dirty_pages" => Kind::Dirty(field("bdi")?, field("pause")?),
         "block_rq_complete" => {
             let range = field("sector").zip(field("nr_sector"));
@@ -453,10 +456,18 @@ impl Kind {
                     },
                 }
             }
-            Self::Remap([old_dev, old_sector, dev, sector]) => What::Remap {
-                from: (Disk(unsigned(*old_dev)?), event.unsigned(*old_sector)?),
-                to: (Disk(unsigned(*dev)?), event.unsigned(*sector)?),
-            },
+            Self::Remap([old_dev, old_sector, dev, sector], sectors) => {
+                let sectors = sectors.and_then(unsigned);
+                // A flush has no position.
+                if sectors == Some(0) {
+                    return None;
+                }
+                What::Remap {
+                    from: (Disk(unsigned(*old_dev)?), event.unsigned(*old_sector)?),
+                    to: (Disk(unsigned(*dev)?), event.unsigned(*sector)?),
+                    sectors: sectors.unwrap_or(0),
+                }
+            }
             Self::Dirty(bdi, pause) => {
                 // Without a pause the thread does not sleep.
                 event.signed(*pause).filter(|pause| *pause > 0)?;
@@ -633,6 +644,31 @@ mod tests {
         assert_eq!(said("block:block_rq_issue", &other), Some(None));
         // Useless without the number of the disk.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
+    }
+
+    #[test]
+    fn a_bio_is_passed_on_with_its_length() {
+        for (sectors, is_known) in [(16u32, true), (0, false)] {
+            let fields = [
+                ("dev", unsigned(32), &(8u32 << 20).to_le_bytes()[..]),
+                ("sector", unsigned(64), &2056u64.to_le_bytes()),
+                ("nr_sector", unsigned(32), &sectors.to_le_bytes()),
+                ("old_dev", unsigned(32), &(254u32 << 20).to_le_bytes()),
+                ("old_sector", unsigned(64), &8u64.to_le_bytes()),
+            ];
+            let dir = trace_of("block:block_bio_remap", &fields);
+            let mut reader = Reader::open(dir.path()).unwrap();
+            let kind = kind(reader.classes().next().unwrap()).unwrap();
+            let Some(Item::Event(event)) = reader.next().unwrap() else {
+                panic!("no event");
+            };
+            let expected = is_known.then_some(What::Remap {
+                from: (Disk(254 << 20), 8),
+                to: (Disk(8 << 20), 2056),
+                sectors,
+            });
+            assert_eq!(kind.what(&event, Release(7, 2)), expected);
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ struct Held {
     limited: Option<u64>,
     allocated: Option<u64>,
     issued: Option<u64>,
-    /// Number of sectors that the driver has yet to complete; 0 if not recorded.
+    /// Number of sectors of a bio; of a request, those that the driver has yet to complete. 0 if not recorded.
     left: u32,
     /// Whether its bio was seen when it was submitted.
     has_bio: bool,
@@ -82,6 +82,17 @@ impl Held {
     /// Whether it is a bio that a stacked device has just passed on, and that is not submitted yet.
     fn is_passed_on(&self) -> bool {
         self.queued.is_none() && self.allocated.is_none() && self.issued.is_none()
+    }
+
+    /// Cuts a bio to its first sectors, which get a request or are passed on now. Returns a bio for the rest, whose
+    /// submission has no event. `None` if there is no rest, or if this may be another bio.
+    fn split(&mut self, sectors: u32) -> Option<Self> {
+        let left = self.left.checked_sub(sectors).filter(|left| *left > 0)?;
+        if sectors == 0 || self.is_doubtful {
+            return None;
+        }
+        self.left = sectors;
+        Some(Self { left, ..*self })
     }
 
     /// Whether it is a bio of this disk.
@@ -185,12 +196,12 @@ impl Requests {
                 if bio.entered.is_none() {
                     (bio.entered, bio.of) = (Some(time), by.filter(|_| !is_limited));
                 }
-                (bio.queued, bio.has_bio) = (Some(time), true);
+                (bio.queued, bio.has_bio, bio.left) = (Some(time), true, sectors);
                 bio.limited = bio.limited.or(is_limited.then_some(time));
                 None
             }
             Stage::Allocated => {
-                let bio = self.allocate(time, place, by);
+                let bio = self.allocate(time, place, sectors, by);
                 let is_own = by.is_some() && bio.of == by && !bio.is_doubtful;
                 bio.queued.filter(|_| is_own)
             }
@@ -215,9 +226,15 @@ impl Requests {
     }
 
     /// Allocates a request for a bio that `by` submits: for one that this thread has entered, if there is one. It is
-    /// not for a bio that another thread has entered, unless a stacked device has passed that on: a part of a split
-    /// bio, for example, has no event before its allocation.
-    fn allocate(&mut self, time: u64, place: (Disk, u64), by: Option<ThreadId>) -> &mut Held {
+    /// not for a bio that another thread has entered, unless a stacked device has passed that on: the submission of the
+    /// rest of a split bio, for example, has no event. If the bio is longer than the request, it is split.
+    fn allocate(
+        &mut self,
+        time: u64,
+        place: (Disk, u64),
+        sectors: u32,
+        by: Option<ThreadId>,
+    ) -> Held {
         let (disk, sector) = place;
         let is_of_another =
             |bio: &Held| by.is_some() && bio.of.is_some() && bio.of != by && bio.upper.is_none();
@@ -232,7 +249,10 @@ impl Requests {
             confuse(all.iter_mut().filter(|bio| is_open(bio)));
         }
         let bio = self.bio(place, |bio| is_open(bio) && (!has_own || is_own(bio)));
+        let rest = bio.split(sectors);
         bio.allocated = Some(time);
+        let bio = *bio;
+        self.put_rest(sector, sectors, rest);
         bio
     }
 
@@ -334,6 +354,13 @@ impl Requests {
         confuse(all.iter_mut().filter(|other| other.is_like(&held)));
     }
 
+    /// Adds the rest of a bio that was split after `sectors`, if there is one.
+    fn put_rest(&mut self, sector: u64, sectors: u32, rest: Option<Held>) {
+        if let Some(rest) = rest {
+            self.put(sector.saturating_add(u64::from(sectors)), rest);
+        }
+    }
+
     /// If there are too many, in all or with this sector, drops the older half of the largest group: the bios or the
     /// requests of one device.
     fn make_room(&mut self, sector: u64) {
@@ -387,15 +414,20 @@ impl Requests {
         }
     }
 
-    /// Passes a bio from a stacked device on to another device. If the bio was passed on to a partition, a second event
-    /// shows the partition as the old device, and the sector there: the bio gets its sector of the disk.
-    pub(super) fn remap(&mut self, (from, old): (Disk, u64), (disk, sector): (Disk, u64)) {
+    /// Passes the first sectors of a bio from a stacked device on to another device. If this is a partition, a second
+    /// event shows the partition as the old device, and the sector there: the bio gets its sector of the disk.
+    pub(super) fn remap(
+        &mut self,
+        (from, old): (Disk, u64),
+        (disk, sector): (Disk, u64),
+        sectors: u32,
+    ) {
         let Some(all) = self.held.get_mut(&old) else {
             return;
         };
         let is_upper = |held: &Held| held.is_bio_of(from) && held.entered.is_some();
         confuse(all.iter_mut().filter(|held| is_upper(held)));
-        let Some(upper) = all.iter().rfind(|held| is_upper(held)).copied() else {
+        let Some(upper) = all.iter_mut().rfind(|held| is_upper(held)) else {
             let is_passed_on = |held: &Held| held.disk == disk && held.is_passed_on();
             if from.may_be_part_of(disk)
                 && let Some(bio) = self.take(old, is_passed_on)
@@ -404,15 +436,18 @@ impl Requests {
             }
             return;
         };
+        let rest = upper.split(sectors);
         let lower = Held {
             entered: upper.entered,
             of: upper.of,
             limited: upper.limited,
+            left: sectors,
             is_doubtful: upper.is_doubtful,
             upper: Some((from, old)),
             ..Held::new(disk)
         };
         self.put(sector, lower);
+        self.put_rest(old, sectors, rest);
     }
 
     /// Records that a flush is issued to the driver.
@@ -572,8 +607,8 @@ mod tests {
     fn nothing_is_left_of_a_request_that_has_ended() {
         let mut requests = Requests::default();
         requests.reaches(1, Stage::Queued, (MAPPED, 0), 8);
-        requests.remap((MAPPED, 0), (DISK, 8));
-        requests.remap((PARTITION, 8), (DISK, 64));
+        requests.remap((MAPPED, 0), (DISK, 8), 8);
+        requests.remap((PARTITION, 8), (DISK, 64), 8);
         requests.reaches(3, Stage::Queued, (DISK, 64), 8);
         requests.reaches(4, Stage::Allocated, (DISK, 64), 8);
         // Merged into the request.
@@ -635,6 +670,47 @@ mod tests {
         for (sectors, of) in [(32, None), (8, BY)] {
             let (request, _) = requests.complete(9, DISK, (64, sectors), Kind::Plain);
             assert_eq!(request.unwrap().of, of);
+        }
+    }
+
+    /// The bio is longer than a request may be, or a stacked device passes it on in parts.
+    #[test]
+    fn the_rest_of_a_split_bio_is_of_the_same_thread() {
+        for device in [DISK, MAPPED] {
+            let mut requests = Requests::default();
+            requests.reaches(1, Stage::Queued, (device, 64), 24);
+            for (time, sector) in [(10, 64), (20, 72), (30, 80)] {
+                if device != DISK {
+                    requests.remap((device, sector), (DISK, sector), 8);
+                    requests.reaches(time, Stage::Queued, (DISK, sector), 8);
+                }
+                let get = Stage::Allocated;
+                let queued = requests.reach(time, get, (DISK, sector), 8, (BY, false));
+                assert_eq!(queued, Some(if device == DISK { 1 } else { time }));
+                requests.reaches(time + 1, Stage::Issued, (DISK, sector), 8);
+            }
+            for sector in [64, 72, 80] {
+                let (request, _) = requests.complete(99, DISK, (sector, 8), Kind::Plain);
+                let request = request.unwrap();
+                assert_eq!((request.of, request.entered), (BY, Some(1)));
+            }
+            assert_eq!(requests.len, 0);
+        }
+    }
+
+    /// Two threads have submitted bios for the same sectors, and an unknown one gets a request for a part of one.
+    #[test]
+    fn the_rest_of_a_doubtful_bio_is_of_no_thread() {
+        let mut requests = Requests::default();
+        for thread in [1, 2] {
+            let by = (Some(ThreadId(thread)), false);
+            requests.reach(1, Stage::Queued, (DISK, 64), 24, by);
+        }
+        for sector in [64, 72] {
+            requests.reach(5, Stage::Allocated, (DISK, sector), 8, (None, false));
+            requests.reaches(6, Stage::Issued, (DISK, sector), 8);
+            let (request, _) = requests.complete(9, DISK, (sector, 8), Kind::Plain);
+            assert_eq!(request.and_then(|request| request.of), None);
         }
     }
 

@@ -81,9 +81,10 @@ fn a_wait_for_a_request_is_split_by_where_it_was() {
     assert_eq!(parts(&again), "Queued 50, disk 100");
 }
 
-/// A bio is passed on, at 60.
+/// Eight sectors of a bio are passed on, at 60.
 fn remap(from: (Disk, u64), to: (Disk, u64)) -> Event<'static> {
-    at(60, 0, What::Remap { from, to })
+    let sectors = 8;
+    at(60, 0, What::Remap { from, to, sectors })
 }
 
 #[test]
