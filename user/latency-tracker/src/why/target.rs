@@ -55,7 +55,8 @@ impl Target {
         };
         if let Some(pid) = args.pid {
             if !are_numbered_as_in_alerts(Path::new("/")) {
-                let elsewhere = "inside a PID namespace, a process has another ID than in the kernel";
+                let elsewhere =
+                    "inside a PID namespace, a process has another ID than in the kernel";
                 let text = format!("-p {pid}: {elsewhere}");
                 return Err(Refusal::new(text, "run it outside the container").into());
             }
