@@ -523,7 +523,7 @@ impl Builder {
                 sector,
                 sectors,
             } => return self.request(time, cpu, stage, (disk, sector), sectors),
-            What::Remap { from, to } => return self.requests.remap(from, to),
+            What::Remap { from, to, sectors } => return self.requests.remap(from, to, sectors),
             What::Flush { disk } => return self.requests.flush(time, disk),
             What::Completed { disk, range, kind } => {
                 let request = match range {

@@ -192,16 +192,11 @@ impl Model {
         self.signs.of(thread, end)
     }
 
-    /// The disk or partition to which this thread had submitted a bio before it slept from `from` to `to`, if the bio
-    /// still had no request when the thread was woken.
+    /// The disk to which this thread had submitted a bio before it slept from `from` to `to`, if the bio still had no
+    /// request when the thread was woken.
     #[must_use]
     pub fn lacked_request_of(&self, thread: ThreadId, from: u64, to: u64) -> Option<Disk> {
         self.signs.lacked_request_of(thread, from, to)
-    }
-
-    /// The disk of a device: see [`served::Log::disk_of`].
-    pub(crate) fn disk_of(&self, device: Disk, disk: Disk) -> Disk {
-        self.served.disk_of(device, disk)
     }
 
     /// The requests that a disk served during waits of threads that had no request for their bio yet. The waits do not

@@ -315,20 +315,6 @@ impl Log {
         each + self.disks.len() * 2 * size_of::<(Disk, OfDisk)>()
     }
 
-    /// The disk of a device: the device itself if requests of it are recorded. Otherwise, it is a partition: of `disk`
-    /// if its number allows that, or of the nearest other disk whose number does. Returns the device if there is none.
-    pub(crate) fn disk_of(&self, device: Disk, disk: Disk) -> Disk {
-        if self.disks.contains_key(&device) {
-            return device;
-        }
-        if device.may_be_part_of(disk) {
-            return disk;
-        }
-        let others = self.disks.keys().copied();
-        let possible = others.filter(|other| device.may_be_part_of(*other));
-        possible.max().unwrap_or(device)
-    }
-
     /// The requests that the disk served in these waits, which do not overlap and are in time order. `None` unless all
     /// requests of these waits are known to be stored.
     pub(crate) fn during(&self, disk: Disk, waits: &[(u64, u64)]) -> Option<Served> {

@@ -420,12 +420,11 @@ impl Walk<'_> {
         let Cause::For(Leaf::Disk(Some(disk)) | Leaf::Completion(disk), call) = cause else {
             return cause;
         };
-        let device = self.model.lacked_request_of(id, sleep.begin, sleep.end);
+        let own = self.model.lacked_request_of(id, sleep.begin, sleep.end);
         let place = slept.and_then(|slept| Place::of_sleep(slept.leaf));
-        if let Some(place) = place.or(device.map(|_| Place::Unallocated)) {
-            // Disks may share their tags, so a completion of another disk may have ended the wait.
-            let disk = device.map_or(disk, |device| self.model.disk_of(device, disk));
-            return Cause::Held(disk, place, call);
+        if let Some(place) = place.or(own.map(|_| Place::Unallocated)) {
+            // Disks may share their tags, so that a completion of another disk ends the wait.
+            return Cause::Held(own.unwrap_or(disk), place, call);
         }
         match request.and_then(|request| request.of) {
             Some(of) if of != id => Cause::For(Leaf::Others(disk, of), call),
