@@ -222,8 +222,8 @@ ALONE = [
     ("accept_other", "no_accept", "accept, a send of another socket"),
 ]
 
-# (name, last part of the names of its rows without probes and with empty probes, what, goal): the cost of all probes,
-# first in total, then without their calls, that is, minus the cost of the same number of empty probes
+# (name, base, what, goal). The total cost of all probes is the row NAME minus no_tree_BASE (for irq, no_irq), which has
+# no probe. Their cost without the calls is NAME minus empty_BASE, which has the same number of empty probes.
 ALONE_TREE = [
     ("tree_irq", "irq", "tree, interrupt without waking", 80),
     ("tree_switch", "switch", "tree, switch of a task without tip", 45),

@@ -64,7 +64,7 @@ reads narrow 1 2 &
 wait_until 5 sh -c '[ $(wc -l </tmp/narrow) -eq 2 ]'
 cat /tmp/narrow
 assert_eq "$(grep -c ' reason=timeout ' /tmp/narrow)" 2 "timeouts"
-assert_eq "$(grep ' sector=16 ' /tmp/narrow | field device)" 0 "time in the device of what was not issued"
+assert_eq "$(grep ' sector=16 ' /tmp/narrow | field device)" 0 "time at the device of a request that was not issued"
 [ "$(grep ' sector=16 ' /tmp/narrow | field queue)" -ge 400000000 ] || fail "it waited in the queue"
 wait_until 15 quiet narrow
 assert_eq "$(stat narrow timed_out) $(stat narrow late)" "2 2" "narrow: timed_out late"

@@ -402,7 +402,7 @@ impl Source {
         mut each: impl FnMut(&mut Told, Got<'_>),
     ) -> Result<()> {
         let told = &mut self.told;
-        // A second pass counts again.
+        // A second pass starts its counts from 0.
         (told.events, told.lost, told.packets, told.damaged) = (0, 0, 0, 0);
         let mut looked = 0;
         loop {

@@ -411,13 +411,13 @@ impl<'a> Report<'a> {
         let missed = table.missed;
         let (outside, identical) = match table.kind {
             Kind::Queued => (
-                "they were queued before the trace or the range or for a flush, were cancelled or had not started at its \
-                 end, or a CPU was not recorded then",
+                "they were cancelled, were queued for a flush, were queued before the trace or the range, had not \
+                 started at its end, or a CPU was not recorded then",
                 "they were queued again before they started: whether they had been cancelled or taken is not recorded",
             ),
             Kind::Backlog | Kind::Receive | Kind::Transmit => (
                 OUTSIDE,
-                "their address went to another packet before their end was seen, or the end may be that of another one",
+                "their address was reused before their end was seen, or the end may be another packet's",
             ),
             _ => (
                 OUTSIDE,
