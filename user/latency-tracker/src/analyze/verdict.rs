@@ -242,7 +242,7 @@ impl Shown<'_> {
         let handler = waits.iter().find(|wait| wait.cpu == Some(longest.cpu))?;
         (longest.time >= of.time.div_ceil(LARGE)).then(|| {
             format!(
-                "; {}, which {did}, had waited {} for {}; the time since which {due} is not recorded",
+                "; {}, which {did}, had waited {} for {}; when {due} is not recorded",
                 self.name(handler.thread),
                 Nanos(longest.time),
                 longest.words(self.model, self.range.1, longest.time, false)
@@ -640,7 +640,7 @@ mod tests {
             shown.verdict().unwrap()
         };
         let timer = "99 % of the time (893ns): late/7 waited for a timer";
-        let handler = "ktimers/1/5, which ran the timer, had waited 600ns for CPU 1, which ran hog/8; the time since which the timer was due is not recorded.";
+        let handler = "ktimers/1/5, which ran the timer, had waited 600ns for CPU 1, which ran hog/8; when the timer was due is not recorded.";
         assert_eq!(said(300, true), format!("{timer}; {handler}"));
         // A short time, or the interrupt of another timer on top of that thread.
         for other in [said(850, true), said(300, false)] {
