@@ -4,7 +4,7 @@
 
 use crate::declaration::{Control, Field, Param, Tracker};
 use crate::text::{filled, is_of_name};
-use crate::types::{C, Wide};
+use crate::types::{C, fill_in};
 
 const HEAD: &str = "SPDX-License-Identifier: GPL-2.0 OR MIT
 
@@ -168,10 +168,10 @@ fn names_in(doc: &str) -> Option<(String, &str)> {
 
 /// Returns the names of a field that has several in the trace event.
 fn names_of_type(field: &Field) -> Option<String> {
-    let C::Wide(wide) = &field.ty.c else {
+    let C::Wide(_, rows) = &field.ty.c else {
         return None;
     };
-    let rows = wide.rows.iter().filter(|row| row.starts_with("NAME_"));
+    let rows = rows.iter().filter(|row| row.starts_with("NAME_"));
     let names = rows.filter_map(|row| {
         Some(
             row.replace("NAME", &field.name)
@@ -200,20 +200,20 @@ fn places_of(field: &Field, contexts: &[String]) -> Vec<Row> {
         to if to > from => format!("args[{from}] to args[{to}]"),
         _ => format!("args[{from}]"),
     };
-    let ty = match &field.ty.c {
+    let (c, value) = match &field.ty.c {
         C::Absent => return vec![(name.clone(), words_from(word) + "; not in the event")],
-        C::Wide(wide) => {
+        C::Wide(_, rows) => {
             let (words, next) = (words_from(word), words_from(word + 1));
-            let rows = wide.rows.iter().filter_map(|row| {
-                let row = Wide::fill_in(row, name, &words, &format!("args[{word}]"), &next);
+            let rows = rows.iter().filter_map(|row| {
+                let row = fill_in(row, name, &words, &format!("args[{word}]"), &next);
                 let (field, place) = row.split_once(": ")?;
                 Some((field.to_owned(), place.to_owned()))
             });
             return rows.collect();
         }
-        C::Number(ty) => ty,
+        C::Number([c, .., value]) => (c, value),
     };
-    let (c, last) = (&ty.name, bit + bits - 1);
+    let last = bit + bits - 1;
     let mut text = match bits {
         1 => format!("{c}; bit {bit} of args[{word}]"),
         _ => format!("{c}; bits {bit} to {last} of args[{word}]"),
@@ -221,7 +221,7 @@ fn places_of(field: &Field, contexts: &[String]) -> Vec<Row> {
     if field.when == "pending" {
         text += "; not in the event";
     }
-    let words: &[String] = match ty.value.contains("LT_CONTEXTS") {
+    let words: &[String] = match value.contains("LT_CONTEXTS") {
         true => contexts,
         false => &field.words,
     };

@@ -8,14 +8,14 @@ use std::rc::Rc;
 use anyhow::{Context, Result};
 use proc_macro2::{Group, Span, TokenTree};
 use syn::ext::IdentExt;
-use syn::parse::{Parse, ParseBuffer, ParseStream};
+use syn::parse::ParseStream;
 use syn::token::{Brace, Paren};
 use syn::{
-    Attribute, Error, Expr, ExprClosure, Ident, LitBool, LitInt, LitStr, Token, Visibility, braced,
-    parenthesized,
+    Attribute, Expr, ExprClosure, Ident, LitBool, LitInt, LitStr, Token, Visibility, parenthesized,
 };
 
-use crate::source::{Source, string, strings};
+use crate::source::{Source, strings};
+use crate::syntax::{after, block, comment, fail, number, rows, until_semicolon};
 use crate::types::{C, Type, Types};
 
 /// A tracker that declares its alert.
@@ -113,33 +113,27 @@ pub(crate) fn list() -> Result<Vec<String>> {
 
 /// Reads the declaration of a tracker; returns `None` if it declares no alert.
 pub(crate) fn read(name: &str, types: &Types) -> Result<Option<Tracker>> {
-    let source = &Source::read(&format!("rust/trackers/{name}.rs"))?;
-    let reader = Reader {
+    let mut reader = Reader {
         name,
-        source,
+        source: Source::read(&format!("rust/trackers/{name}.rs"))?,
         types,
     };
-    if let Some(it) = source
-        .calls("tracker", |input| reader.tracker(input))?
-        .pop()
-    {
+    let mut all = reader
+        .source
+        .calls("tracker", |input| reader.tracker(input))?;
+    if let Some(it) = all.pop() {
         return Ok(Some(it).filter(|it| !it.fields.is_empty()));
     }
     let path = format!("rust/trackers/{name}/show.rs");
     if !Path::new(&path).exists() {
         return Ok(None);
     }
-    let source = &Source::read(&path)?;
-    let reader = Reader {
-        name,
-        source,
-        types,
-    };
+    reader.source = Source::read(&path)?;
+    let all = reader
+        .source
+        .calls("record", |input| reader.record(input))?;
     // The first one is `Detail`.
-    Ok(source
-        .calls("record", |input| reader.record(input))?
-        .into_iter()
-        .next())
+    Ok(all.into_iter().next())
 }
 
 impl Field {
@@ -163,17 +157,17 @@ impl Tracker {
 }
 
 /// What a declaration refers to.
-pub(crate) struct Reader<'a> {
+struct Reader<'a> {
     /// The tracker's name.
-    pub(crate) name: &'a str,
+    name: &'a str,
     /// The file of the declaration.
-    pub(crate) source: &'a Source,
-    pub(crate) types: &'a Types,
+    source: Source,
+    types: &'a Types,
 }
 
 impl Reader<'_> {
     /// Parses what is in `tracker! { }`.
-    pub(crate) fn tracker(&self, input: ParseStream) -> syn::Result<Tracker> {
+    fn tracker(&self, input: ParseStream) -> syn::Result<Tracker> {
         let name: Ident = input.parse()?;
         if name != self.name {
             return fail(
@@ -301,7 +295,7 @@ impl Reader<'_> {
                 }
             }
             if let Some(constant) = after::<Token![in], Ident>(input)? {
-                words = self.constant(self.source, &constant)?;
+                words = self.constant(&self.source, &constant)?;
             }
         }
         let shown = after::<Token![as], Ident>(input)?.map(|shown| shown.to_string());
@@ -410,7 +404,7 @@ impl Reader<'_> {
                 Ok(source) => self.constant(&source, constant),
                 Err(error) => fail(span, &error.to_string()),
             },
-            None => self.constant(self.source, constant),
+            None => self.constant(&self.source, constant),
         }
     }
 
@@ -472,66 +466,6 @@ fn point(input: ParseStream, header: &str) -> syn::Result<Point> {
     })
 }
 
-/// Parses the comment of a field or counter, and joins its lines.
-fn comment(input: ParseStream) -> syn::Result<String> {
-    let mut lines = Vec::new();
-    for attribute in input.call(Attribute::parse_outer)? {
-        let pair = attribute.meta.require_name_value()?;
-        lines.extend(string(&pair.value).map(|line| line.trim().to_owned()));
-    }
-    Ok(lines.join(" "))
-}
-
-/// Parses rows with `End` between them.
-fn rows<End: Parse, T>(
-    input: ParseStream,
-    mut row: impl FnMut(ParseStream) -> syn::Result<T>,
-) -> syn::Result<Vec<T>> {
-    let mut rows = Vec::new();
-    while !input.is_empty() {
-        rows.push(row(input)?);
-        if !input.is_empty() {
-            input.parse::<End>()?;
-        }
-    }
-    Ok(rows)
-}
-
-/// Enters braces.
-fn block<'a>(input: ParseStream<'a>) -> syn::Result<ParseBuffer<'a>> {
-    let content;
-    braced!(content in input);
-    Ok(content)
-}
-
-fn until_semicolon<T: Parse>(input: ParseStream) -> syn::Result<Vec<T>> {
-    let mut all = Vec::new();
-    while !input.peek(Token![;]) {
-        all.push(input.parse()?);
-    }
-    Ok(all)
-}
-
-/// Parses what follows the token `K`, if that is next.
-fn after<K, T: Parse>(input: ParseStream) -> syn::Result<Option<T>>
-where
-    Option<K>: Parse,
-{
-    let token: Option<K> = input.parse()?;
-    token.map(|_| input.parse()).transpose()
-}
-
-fn number<N>(input: ParseStream) -> syn::Result<N>
-where
-    N: std::str::FromStr<Err: std::fmt::Display>,
-{
-    input.parse::<LitInt>()?.base10_parse()
-}
-
-fn fail<T>(span: Span, message: &str) -> syn::Result<T> {
-    Err(Error::new(span, message))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -550,13 +484,14 @@ mod tests {
         read.parse_str(TYPES).unwrap();
         let head = "const STATES: [&str; 2] = [\"R\", \"R+\"];\ntracker! {\nit: \"its help\";\n";
         let text = format!("{head}threshold: 1_000;\nalert {{\n{fields}\n}}\n}}\n");
-        let source = Source::new("it.rs", text)?;
         let reader = Reader {
             name: "it",
-            source: &source,
+            source: Source::new("it.rs", text)?,
             types: &types,
         };
-        let mut all = source.calls("tracker", |input| reader.tracker(input))?;
+        let mut all = reader
+            .source
+            .calls("tracker", |input| reader.tracker(input))?;
         Ok(all.pop().unwrap())
     }
 

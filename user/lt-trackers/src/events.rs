@@ -5,24 +5,19 @@
 use crate::BY;
 use crate::declaration::{Field, Tracker};
 use crate::text::{filled, is_of_name};
-use crate::types::{C, Number, Wide};
+use crate::types::{C, fill_in};
 
 /// The longest line, after the tab.
 const WIDTH: usize = 72;
 
-/// Returns the header of the trace events.
-pub(crate) fn header(trackers: &[Tracker]) -> String {
+/// Returns a header with the events that [`event`] or [`lttng_event`] returns.
+pub(crate) fn header(trackers: &[Tracker], event: fn(&Tracker) -> String) -> String {
     let events: String = trackers.iter().map(event).collect();
     format!("{BY} * Included by latency_tracker.h.\n */\n{events}")
 }
 
-/// Returns the header for LTTng.
-pub(crate) fn lttng_header(trackers: &[Tracker]) -> String {
-    let events: String = trackers.iter().map(lttng_event).collect();
-    format!("{BY} * Included by latency_tracker.h.\n */\n{events}")
-}
-
-/// A part of a trace event.
+/// A field in the parts of a trace event.
+#[derive(Clone)]
 struct Part {
     entry: String,
     assignment: String,
@@ -30,13 +25,14 @@ struct Part {
     value: String,
 }
 
-fn event(tracker: &Tracker) -> String {
+/// Returns the trace event of a tracker's alert.
+pub(crate) fn event(tracker: &Tracker) -> String {
     let name = &tracker.name;
     let mut stored: Vec<Part> = tracker.stored.iter().filter_map(|it| part(it)).collect();
     let mut printed: Vec<Part> = tracker.printed.iter().filter_map(|it| part(it)).collect();
     if let Some(tail) = &tracker.tail {
         let words = tracker.words();
-        let tail_part = || Part {
+        let part = Part {
             entry: format!("__dynamic_array(u64, {tail}, alert->nr_args - {words})"),
             assignment: format!(
                 "memcpy(__get_dynamic_array({tail}), alert->args + {words}, \
@@ -48,8 +44,8 @@ fn event(tracker: &Tracker) -> String {
                  __get_dynamic_array_len({tail}) / sizeof(u64), sizeof(u64))"
             ),
         };
-        stored.push(tail_part());
-        printed.push(tail_part());
+        stored.push(part.clone());
+        printed.push(part);
     }
     let entries: Vec<&str> = stored.iter().map(|it| it.entry.as_str()).collect();
     let assignments: Vec<&str> = stored.iter().map(|it| it.assignment.as_str()).collect();
@@ -73,22 +69,22 @@ fn event(tracker: &Tracker) -> String {
 /// Returns what a field is in the trace event, if it is there.
 fn part(field: &Field) -> Option<Part> {
     let name = &field.name;
-    let ty = match &field.ty.c {
+    let (c, format, conversion, value) = match &field.ty.c {
         C::Absent => return None,
-        C::Wide(wide) => {
-            let filled_in = |template: &str| in_words(template, field);
+        C::Wide(texts, _) => {
+            let texts = texts.each_ref().map(|text| in_words(text, field));
+            let [entry, assignment, format, value, _] = texts;
             return Some(Part {
-                entry: filled_in(&wide.entry),
-                assignment: filled_in(&wide.assignment),
-                format: filled_in(&wide.format),
-                value: filled_in(&wide.value),
+                entry,
+                assignment,
+                format,
+                value,
             });
         }
-        C::Number(ty) => ty,
+        C::Number([c, format, conversion, value]) => (c, format, conversion, value),
     };
-    let mut shown = name;
-    let mut format = ty.format.as_str();
-    let mut value = with_x(&ty.value, &format!("__entry->{name}"));
+    let (mut shown, mut format) = (name, format.as_str());
+    let mut value = with_x(value, &format!("__entry->{name}"));
     if !field.words.is_empty() {
         format = "%s";
         match field.words.as_slice() {
@@ -106,14 +102,15 @@ fn part(field: &Field) -> Option<Part> {
         }
     }
     Some(Part {
-        entry: format!("__field({}, {name})", ty.name),
-        assignment: format!("__entry->{name} = {};", number(field, ty)),
+        entry: format!("__field({c}, {name})"),
+        assignment: format!("__entry->{name} = {};", number(field, conversion)),
         format: format!("{shown}={format}"),
         value,
     })
 }
 
-fn lttng_event(tracker: &Tracker) -> String {
+/// Returns LTTng's event of a tracker's alert.
+pub(crate) fn lttng_event(tracker: &Tracker) -> String {
     let name = &tracker.name;
     let mut enums = String::new();
     let mut fields = String::new();
@@ -140,30 +137,31 @@ fn lttng_field(tracker: &str, field: &Field) -> (String, String) {
     let mut enumeration = String::new();
     let field = match &field.ty.c {
         C::Absent => String::new(),
-        C::Wide(wide) => in_words(&wide.lttng, field),
-        C::Number(ty) if ty.value.contains("LT_CONTEXTS") => {
-            let (c, number) = (&ty.name, number(field, ty));
+        C::Wide([.., lttng], _) => in_words(lttng, field),
+        C::Number([c, _, conversion, value]) if value.contains("LT_CONTEXTS") => {
+            let number = number(field, conversion);
             format!("ctf_enum(latency_tracker_context, {c}, {name}, {number})")
         }
-        C::Number(ty) if !field.words.is_empty() && field.ty.name != "bool" => {
+        C::Number([c, _, conversion, _]) if !field.words.is_empty() && field.ty.name != "bool" => {
             let id = format!("latency_tracker_{tracker}_{name}");
             enumeration = format!("\nLTTNG_TRACEPOINT_ENUM({id},\n\tTP_ENUM_VALUES(\n");
             for (nth, word) in field.words.iter().enumerate() {
                 enumeration += &format!("\t\tctf_enum_value(\"{word}\", {nth})\n");
             }
             enumeration += "\t)\n)\n";
-            format!("ctf_enum({id}, {}, {name}, {})", ty.name, number(field, ty))
+            let number = number(field, conversion);
+            format!("ctf_enum({id}, {c}, {name}, {number})")
         }
-        C::Number(ty) => {
-            let is_hex = ty.format.contains(['x', 'p']);
+        C::Number([c, format, conversion, _]) => {
+            let is_hex = format.contains(['x', 'p']);
             let hex = if is_hex { "_hex" } else { "" };
             // LTTng requires a number for an address.
-            let c = match ty.name.as_str() {
+            let c = match c.as_str() {
                 "void *" | "unsigned long" => "u64",
                 "bool" => "u8",
                 other => other,
             };
-            let number = number(field, ty);
+            let number = number(field, conversion);
             let number = number.strip_prefix("(void *)").unwrap_or(&number);
             format!("ctf_integer{hex}({c}, {name}, {number})")
         }
@@ -172,8 +170,7 @@ fn lttng_field(tracker: &str, field: &Field) -> (String, String) {
 }
 
 /// Returns the value of a field, taken from the words of the alert.
-fn number(field: &Field, ty: &Number) -> String {
-    let conversion = &ty.conversion;
+fn number(field: &Field, conversion: &str) -> String {
     let word = format!("alert->args[{}]", field.word);
     match field.bit {
         0 => format!("{conversion}{word}"),
@@ -182,9 +179,9 @@ fn number(field: &Field, ty: &Number) -> String {
     }
 }
 
-/// Replaces the names in a template of [`Wide`](crate::types::Wide).
+/// Replaces the names in a template of [`C::Wide`].
 fn in_words(template: &str, field: &Field) -> String {
-    Wide::fill_in(
+    fill_in(
         template,
         &field.name,
         &format!("alert->args + {}", field.word),

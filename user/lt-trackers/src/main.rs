@@ -4,10 +4,11 @@
 //! runs it, has the list.
 //!
 //! ```text
-//!   fields! ---types--.             .--> events   the trace events, and LTTng's
-//!   list!              \           /---> names    the list for C
-//!   tracker!  --declaration--> Tracker -> abi      the page
-//!   record!                        \---> tables   what is written by hand
+//!   fields!                    tracker! record!
+//!      |                              |
+//!    types -----------------> declaration::Tracker
+//!                               |     |     |    |
+//!     trace events, LTTng's  events names  abi  tables  what is written by hand
 //! ```
 
 mod abi;
@@ -15,6 +16,7 @@ mod declaration;
 mod events;
 mod names;
 mod source;
+mod syntax;
 mod tables;
 mod text;
 mod types;
@@ -65,11 +67,11 @@ fn run() -> Result<bool> {
     let files = BTreeMap::from([
         (
             "include/trace/events/latency_tracker_declared.h",
-            events::header(&trackers),
+            events::header(&trackers, events::event),
         ),
         (
             "lttng/latency_tracker_declared.h",
-            events::lttng_header(&trackers),
+            events::header(&trackers, events::lttng_event),
         ),
         ("rust/sys/declared_list.h", names::list(&trackers)?),
         (

@@ -29,30 +29,12 @@ pub(crate) enum C {
     /// It is not there.
     #[default]
     Absent,
-    Number(Number),
-    Wide(Wide),
-}
-
-/// A type that is a number in the trace event.
-pub(crate) struct Number {
-    pub(crate) name: String,
-    pub(crate) format: String,
-    /// Converts the word of the alert; may be empty.
-    pub(crate) conversion: String,
-    /// The value in the text; `X` stands for the entry's field.
-    pub(crate) value: String,
-}
-
-/// Any other type: text in which `NAME` stands for the field, `WORDS` for its words, `WORD` for the
-/// first one, and `NEXT` for the words after that.
-pub(crate) struct Wide {
-    pub(crate) entry: String,
-    pub(crate) assignment: String,
-    pub(crate) format: String,
-    pub(crate) value: String,
-    pub(crate) lttng: String,
-    /// `FIELD: TYPE; PLACE` for each row in the page of the ABI.
-    pub(crate) rows: Vec<String>,
+    /// A number: its type; its format; the conversion from the word of the alert, which may be
+    /// empty; and the value in the text, in which `X` stands for the entry's field.
+    Number([String; 4]),
+    /// Any other: the entry, the assignment, the format, the values and LTTng's fields; and
+    /// `FIELD: TYPE; PLACE` for each row in the page of the ABI. See [`fill_in`] for their names.
+    Wide([String; 5], Vec<String>),
 }
 
 /// Reads all calls of `fields!`.
@@ -103,7 +85,7 @@ impl Parse for Type {
         let message = "expected a C type and its format, or all texts of a field that is no number";
         Ok(Type {
             bits,
-            c: C::new(&c).ok_or_else(|| Error::new(name.span(), message))?,
+            c: C::new(c).ok_or_else(|| Error::new(name.span(), message))?,
             name: name.to_string(),
         })
     }
@@ -121,37 +103,29 @@ fn bits_of_integer(input: ParseStream) -> syn::Result<usize> {
 }
 
 impl C {
-    fn new(texts: &[String]) -> Option<Self> {
-        let text = |nth: usize| texts.get(nth).cloned().unwrap_or_default();
+    fn new(mut texts: Vec<String>) -> Option<Self> {
+        let is_wide = texts.first().is_some_and(|text| text.contains("NAME"));
         match texts.len() {
             0 => Some(C::Absent),
-            6.. if texts[0].contains("NAME") && texts[5..].iter().all(|row| row.contains(": ")) => {
-                Some(C::Wide(Wide {
-                    entry: text(0),
-                    assignment: text(1),
-                    format: text(2),
-                    value: text(3),
-                    lttng: text(4),
-                    rows: texts[5..].to_vec(),
-                }))
+            6.. if is_wide => {
+                let rows = texts.split_off(5);
+                let is_complete = rows.iter().all(|row| row.contains(": "));
+                is_complete.then_some(C::Wide(texts.try_into().ok()?, rows))
             }
-            2..=4 => Some(C::Number(Number {
-                name: text(0),
-                format: text(1),
-                conversion: text(2),
-                value: texts.get(3).map_or("X".to_owned(), String::clone),
-            })),
+            len @ 2..=4 if !is_wide => {
+                texts.extend(["", "", "", "X"].map(str::to_owned).into_iter().skip(len));
+                Some(C::Number(texts.try_into().ok()?))
+            }
             _ => None,
         }
     }
 }
 
-impl Wide {
-    /// Replaces the names in one of the texts.
-    pub(crate) fn fill_in(text: &str, name: &str, words: &str, word: &str, next: &str) -> String {
-        text.replace("NAME", name)
-            .replace("WORDS", words)
-            .replace("WORD", word)
-            .replace("NEXT", next)
-    }
+/// Replaces the names in a text of [`C::Wide`]: `NAME` stands for the field, `WORDS` for its words,
+/// `WORD` for the first one, and `NEXT` for the words after that.
+pub(crate) fn fill_in(text: &str, name: &str, words: &str, word: &str, next: &str) -> String {
+    text.replace("NAME", name)
+        .replace("WORDS", words)
+        .replace("WORD", word)
+        .replace("NEXT", next)
 }
