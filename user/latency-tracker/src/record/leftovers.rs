@@ -10,13 +10,14 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use lt_common::clock::monotonic;
 use lt_common::lttng;
 use lt_common::out::note;
 use lt_proc::{Instance, ProcError, ProcRoot, Setting};
 use serde::{Deserialize, Serialize};
 
-use super::evidence::now;
 use super::same::difference;
+use crate::ustack::start_in;
 
 /// Maximum time between the note of a request for an instance and the creation of the instance, ns.
 const CREATION: u64 = 10_000_000_000;
@@ -94,7 +95,7 @@ impl Note {
 
     /// Notes the request for an instance whose name has no PID. Must be called before the instance is created.
     pub(crate) fn requests(&mut self, name: &str, request: String) {
-        self.knows(name, Known::Requested(request, now()));
+        self.knows(name, Known::Requested(request, monotonic()));
     }
 
     /// Notes an instance of this run, which was created at `created`.
@@ -276,11 +277,9 @@ fn drop_session(session: &str) {
     }
 }
 
-/// Field 22 of /proc/PID/stat. The name before it may contain anything, but ends with the last `)`.
+/// The time at which a process started, in ticks since boot.
 fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(") ")?;
-    rest.split(' ').nth(19)?.parse().ok()
+    start_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 #[cfg(test)]

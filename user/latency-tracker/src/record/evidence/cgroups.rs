@@ -11,9 +11,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use lt_common::clock::monotonic;
 use lt_proc::evidence::{Cgroup, Counters, Task};
-
-use super::now;
 
 /// Maximum number of cgroups read when the recorder is armed.
 pub(super) const MOST: usize = 4096;
@@ -300,16 +299,16 @@ fn counters(directory: &Path) -> Counters {
     counters.memory_high = number(&memory, "high");
     counters.memory_max = number(&memory, "max");
     counters.frozen = number(&directory.join("cgroup.events"), "frozen").map(|n| n != 0);
-    counters.end = now();
+    counters.end = monotonic();
     counters
 }
 
 /// Reads how long the cgroup was frozen.
 fn freezer(directory: &Path) -> Counters {
     Counters {
-        begin: now(),
+        begin: monotonic(),
         frozen_usec: number(&directory.join("cgroup.stat.local"), "frozen_usec"),
-        end: now(),
+        end: monotonic(),
         ..Counters::default()
     }
 }
