@@ -215,13 +215,24 @@ impl Model {
     pub fn busy(&self, disk: Disk, wait: (u64, u64)) -> Option<Busy> {
         let busy = self.served.busy(disk, wait)?;
         // The disk was idle just before, unless events from here on are missing.
-        let from = busy.since.saturating_sub(served::LONG_PAUSE);
+        let from = busy.since.saturating_sub(served::LONGEST_PAUSE);
         let before = match busy.before {
             _ if from <= self.span.0 => Before::Unrecorded,
             _ if self.gaps.touches(from, busy.until) => Before::Missing,
             known => known,
         };
-        Some(Busy { before, ..busy })
+        let is_idle = |idle: &u64| {
+            before == Before::Idle
+                && !self
+                    .gaps
+                    .touches(busy.since.saturating_sub(*idle), busy.since)
+        };
+        let idle = busy.idle.filter(is_idle);
+        Some(Busy {
+            before,
+            idle,
+            ..busy
+        })
     }
 
     /// Whether this thread only runs softirqs.

@@ -65,7 +65,14 @@ const PAUSE: u64 = 1_000_000;
 ///
 /// On a busy machine, a thread may take several milliseconds to issue its request. After short requests, such a pause
 /// is a sign of a light load, which must not count as the start of a later heavy one.
-pub(crate) const LONG_PAUSE: u64 = 10_000_000;
+const LONG_PAUSE: u64 = 10_000_000;
+
+/// Maximum length of a pause in a busy time, ns, if the disk worked for at least [`WORK`] times as long since the pause
+/// before.
+///
+/// Whoever keeps a disk busy may itself be held up for a moment, for example while LTTng starts to record.
+pub(crate) const LONGEST_PAUSE: u64 = 100_000_000;
+const WORK: u64 = 8;
 
 /// The time for which a disk had been busy at the end of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +85,9 @@ pub struct Busy {
     pub pause: u64,
     /// How much is known about the time before `since`.
     pub before: Before,
+    /// For how long the disk had no request before `since`, ns, if [`Before::Idle`] and if the end of the request before
+    /// that is known.
+    pub idle: Option<u64>,
 }
 
 /// What is known about the time before a busy time.
@@ -110,7 +120,9 @@ impl BusyTime {
     /// The latest time at which the next request may be issued if it belongs to this busy time.
     fn end(&self) -> u64 {
         let work = self.until - self.resumed;
-        self.until.saturating_add(work.clamp(PAUSE, LONG_PAUSE))
+        let pause = work.clamp(PAUSE, LONG_PAUSE);
+        let pause = pause.max((work / WORK).min(LONGEST_PAUSE));
+        self.until.saturating_add(pause)
     }
 
     /// Adds a request that completes now, and was issued no later than [`Self::end`].
@@ -130,7 +142,7 @@ impl BusyTime {
         if issued < self.since {
             self.since = issued;
             // The start of the busy time before this one is no longer known.
-            self.is_least |= issued <= self.after.saturating_add(LONG_PAUSE);
+            self.is_least |= issued <= self.after.saturating_add(LONGEST_PAUSE);
         }
     }
 }
@@ -360,16 +372,18 @@ impl Log {
         for done in of_disk.completed(to, to) {
             busy.begins_by(done.issued);
         }
-        let is_unseen = of_disk.unseen.has(busy.since.saturating_sub(1), busy.since);
-        let before = match busy.is_least || is_unseen {
+        let is_unseen = |from| of_disk.unseen.has(from, busy.since);
+        let before = match busy.is_least || is_unseen(busy.since.saturating_sub(1)) {
             true => Before::Missing,
             false => Before::Idle,
         };
+        let is_known = before == Before::Idle && busy.after > 0 && !is_unseen(busy.after);
         (busy.since < from).then_some(Busy {
             since: busy.since,
             until: to,
             pause: busy.pause.max(to.saturating_sub(busy.until)),
             before,
+            idle: is_known.then(|| busy.since.saturating_sub(busy.after)),
         })
     }
 }
@@ -551,6 +565,12 @@ mod tests {
         // A pause of more than 10 ms.
         let two = [(1000, 1060), (1071, 1130)];
         assert_eq!(busy(&two, (1080, 1130), &[]), Some((1071, 0, Idle)));
+        // After eight times as much work, a pause of up to 100 ms is short.
+        let long = |pause: u64| [(1000, 1000 + 8 * pause), (1000 + 9 * pause, 3000)];
+        assert_eq!(busy(&long(99), (2000, 3000), &[]), Some((1000, 99, Idle)));
+        assert_eq!(busy(&long(101), (2000, 3000), &[]), Some((1909, 0, Idle)));
+        let short = [(1000, 1150), (1170, 3000)];
+        assert_eq!(busy(&short, (2000, 3000), &[]), Some((1170, 0, Idle)));
         // Pauses that are longer than the work before them, and than 1 ms: a light load before a heavy one.
         let light = [(1000, 1001), (1003, 1004), (1006, 1100)];
         assert_eq!(busy(&light, (1050, 1100), &[]), Some((1006, 0, Idle)));
@@ -561,6 +581,26 @@ mod tests {
         // The disk had no request at the start of the wait.
         assert_eq!(busy(&one, (990, 1060), &[]), None);
         assert_eq!(log(&[]).busy(DISK, (1050, 1060)), None);
+    }
+
+    #[test]
+    fn the_idle_time_before_a_busy_time_is_known_if_the_request_before_it_is() {
+        let idle = |all: &[(u64, u64)]| {
+            let all: Vec<Done> = all.iter().copied().map(done_ms).collect();
+            let mut log = log(&all);
+            let wait = (2050 * MS, 2090 * MS);
+            log.waited(DISK, wait, false);
+            log.finish();
+            let busy = log.busy(DISK, wait).unwrap();
+            assert_eq!(busy.since, 2000 * MS);
+            busy.idle.map(|idle| idle / MS)
+        };
+        assert_eq!(idle(&[(1000, 1060), (2000, 2090)]), Some(940));
+        // The first request in the trace.
+        assert_eq!(idle(&[(2000, 2090)]), None);
+        // The disk may have had a request whose issue was not seen.
+        assert_eq!(idle(&[(1000, 1060), (1500, 1500), (2000, 2090)]), Some(500));
+        assert_eq!(idle(&[(1000, 1060), (2000, 2080), (2085, 2085)]), None);
     }
 
     #[test]

@@ -404,6 +404,7 @@ impl Shown<'_> {
             time: busy.until - busy.since,
             at_least: busy.before != Before::Idle,
             longest_pause: busy.pause,
+            idle_before: busy.idle,
         })
     }
 
@@ -718,6 +719,9 @@ struct Busy {
     at_least: bool,
     /// Upper bound of the pauses, ns.
     longest_pause: u64,
+    /// How long the disk had been idle before `since`, ns, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle_before: Option<u64>,
 }
 
 /// The requests of one thread.

@@ -184,8 +184,11 @@ impl Shown<'_> {
             0 => "without a pause".into(),
             pause => format!("with no pause longer than {}", Nanos(pause)),
         };
+        let idle = busy.idle.map_or(String::new(), |idle| {
+            format!("; before that, it had been idle for {}", Nanos(idle))
+        });
         Some(format!(
-            "By the end of the wait, {disk} had been busy for {least}{time}{since}, {pause}."
+            "By the end of the wait, {disk} had been busy for {least}{time}{since}, {pause}{idle}."
         ))
     }
 

@@ -13,7 +13,8 @@ use crate::explain::owner;
 /// Maximum number of threads that are listed.
 const MOST: usize = 5;
 
-/// Lists the longest late operation of each thread, except `late` and the operations within it. `lost` is the number of
+/// Lists the longest late operation of each thread, except `late` and the operations within it. The thread of `late` may
+/// have been late again. `lost` is the number of
 /// alerts that may be missing. `takes_pids` is whether `why -p` takes a PID here, which is not the case inside a PID
 /// namespace. Empty if there is no other late operation.
 pub(super) fn lines(late: &Alert, alerts: &[Alert], lost: u64, takes_pids: bool) -> Vec<String> {
@@ -24,8 +25,10 @@ pub(super) fn lines(late: &Alert, alerts: &[Alert], lost: u64, takes_pids: bool)
     // A tid of 0 does not identify a thread.
     others.retain(|alert| alert.tid == 0 || threads.insert(alert.tid));
     let also = |alert: &&Alert| {
+        let is_again = alert.tid != 0 && alert.tid == late.tid;
         let text = format!(
-            "also late: {}, {}, {}",
+            "{}: {}, {}, {}",
+            if is_again { "late again" } else { "also late" },
             owner(alert),
             what(alert),
             took(alert)
@@ -108,7 +111,7 @@ mod tests {
         let late = alert("syscall", ORDERS, (50, 300));
         let alerts = [late.clone(), alert("offcpu", ORDERS, (310, 390))];
         // The same process: `why -p` might explain the same thread again.
-        let expected = "  also late: orders/185, off the CPU in state D, 80.00ms";
+        let expected = "  late again: orders/185, off the CPU in state D, 80.00ms";
         assert_eq!(lines(&late, &alerts, 0, true), [expected]);
         // Nothing else was late, as far as is known.
         let inside = alert("offcpu", ORDERS, (60, 290));

@@ -398,7 +398,7 @@ fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
 
 #[test]
 fn a_sentence_says_since_when_a_disk_had_been_busy() {
-    let shift = 20_000_000;
+    let shift = 200_000_000;
     let said = |lost: Option<Event<'static>>, epoch| {
         let mut events = lacks_a_tag();
         for event in events.iter_mut().skip(1) {
@@ -421,16 +421,16 @@ fn a_sentence_says_since_when_a_disk_had_been_busy() {
     let (sentence, threads) = said(None, at_two);
     assert_eq!(
         sentence,
-        format!("{begin} 797ns, since 14:00:00.020, {end}")
+        format!("{begin} 797ns, since 14:00:00.200, {end}")
     );
     assert_eq!(threads, [(9, None), (8, Some("hog".to_string()))]);
     let (sentence, _) = said(None, None);
     assert_eq!(sentence, format!("{begin} 797ns, {end}"));
-    let lost = at(15_000_000, 1, What::Lost { until: 15_000_001 });
+    let lost = at(150_000_000, 1, What::Lost { until: 150_000_001 });
     let (sentence, _) = said(Some(lost), at_two);
     assert_eq!(
         sentence,
-        format!("{begin} at least 797ns, since 14:00:00.020 or earlier, {end}")
+        format!("{begin} at least 797ns, since 14:00:00.200 or earlier, {end}")
     );
 }
 
