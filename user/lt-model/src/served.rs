@@ -67,8 +67,8 @@ const PAUSE: u64 = 1_000_000;
 /// is a sign of a light load, which must not count as the start of a later heavy one.
 const LONG_PAUSE: u64 = 10_000_000;
 
-/// Maximum length of a pause in a busy time, ns, if the disk worked for at least [`WORK`] times as long since the pause
-/// before.
+/// Maximum length of a pause in a busy time, ns, if the disk worked for at least [`WORK`] times as long as all pauses
+/// together, including this one.
 ///
 /// Whoever keeps a disk busy may itself be held up for a moment, for example while LTTng starts to record.
 pub(crate) const LONGEST_PAUSE: u64 = 100_000_000;
@@ -110,6 +110,8 @@ struct BusyTime {
     resumed: u64,
     /// The longest pause.
     pause: u64,
+    /// Total length of the pauses.
+    paused: u64,
     /// End of the busy time before this one; 0 for the first one.
     after: u64,
     /// Whether the disk may have been busy just before `since`.
@@ -120,15 +122,18 @@ impl BusyTime {
     /// The latest time at which the next request may be issued if it belongs to this busy time.
     fn end(&self) -> u64 {
         let work = self.until - self.resumed;
-        let pause = work.clamp(PAUSE, LONG_PAUSE);
-        let pause = pause.max((work / WORK).min(LONGEST_PAUSE));
+        let all_work = (self.until - self.since).saturating_sub(self.paused);
+        let left = (all_work / WORK).saturating_sub(self.paused);
+        let pause = work.clamp(PAUSE, LONG_PAUSE).max(left.min(LONGEST_PAUSE));
         self.until.saturating_add(pause)
     }
 
     /// Adds a request that completes now, and was issued no later than [`Self::end`].
     fn add(&mut self, done: &Done) {
         if done.issued > self.until {
-            self.pause = self.pause.max(done.issued - self.until);
+            let pause = done.issued - self.until;
+            self.pause = self.pause.max(pause);
+            self.paused += pause;
             self.resumed = done.issued;
         }
         self.resumed = self.resumed.min(done.issued);
@@ -208,6 +213,7 @@ impl OfDisk {
                     until: done.completed,
                     resumed: done.issued,
                     pause: 0,
+                    paused: 0,
                     after: busy.map_or(0, |last| last.until),
                     is_least: !done.is_issue_seen(),
                 });
@@ -569,6 +575,10 @@ mod tests {
         let long = |pause: u64| [(1000, 1000 + 8 * pause), (1000 + 9 * pause, 3000)];
         assert_eq!(busy(&long(99), (2000, 3000), &[]), Some((1000, 99, Idle)));
         assert_eq!(busy(&long(101), (2000, 3000), &[]), Some((1909, 0, Idle)));
+        // A short pause after each request does not matter, as long as the pauses are few.
+        let each: Vec<_> = (0..20).map(|i| (1000 + 60 * i, 1057 + 60 * i)).collect();
+        let paused = [each.as_slice(), &[(2250, 3000)]].concat();
+        assert_eq!(busy(&paused, (2500, 3000), &[]), Some((1000, 53, Idle)));
         let short = [(1000, 1150), (1170, 3000)];
         assert_eq!(busy(&short, (2000, 3000), &[]), Some((1170, 0, Idle)));
         // Pauses that are longer than the work before them, and than 1 ms: a light load before a heavy one.
@@ -600,7 +610,7 @@ mod tests {
         assert_eq!(idle(&[(2000, 2090)]), None);
         // The disk may have had a request whose issue was not seen.
         assert_eq!(idle(&[(1000, 1060), (1500, 1500), (2000, 2090)]), Some(500));
-        assert_eq!(idle(&[(1000, 1060), (2000, 2080), (2085, 2085)]), None);
+        assert_eq!(idle(&[(1000, 1060), (2000, 2089), (2090, 2090)]), None);
     }
 
     #[test]

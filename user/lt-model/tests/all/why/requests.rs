@@ -604,27 +604,27 @@ fn the_start_of_a_busy_time_is_known_if_the_disk_was_idle_before() {
         let busy = busy_time(shift, before);
         (busy.since, busy.pause, busy.before)
     };
-    let start = 40 * MS + 3;
-    assert_eq!(found(40 * MS, &[]), (start, 5, Before::Idle));
+    let start = 400 * MS + 3;
+    assert_eq!(found(400 * MS, &[]), (start, 5, Before::Idle));
     // The trace may start in the middle of the busy time.
     assert_eq!(found(0, &[]), (3, 5, Before::Unrecorded));
-    let close = 9 * MS;
+    let close = 90 * MS;
     assert_eq!(found(close, &[]), (close + 3, 5, Before::Unrecorded));
     // Events of another CPU may be those of a request.
-    let lost = at(35 * MS, 1, What::Lost { until: 36 * MS });
-    assert_eq!(found(40 * MS, &[lost]), (start, 5, Before::Missing));
-    let earlier = at(28 * MS, 1, What::Lost { until: 29 * MS });
-    assert_eq!(found(40 * MS, &[earlier]), (start, 5, Before::Idle));
+    let lost = at(350 * MS, 1, What::Lost { until: 360 * MS });
+    assert_eq!(found(400 * MS, &[lost]), (start, 5, Before::Missing));
+    let earlier = at(280 * MS, 1, What::Lost { until: 290 * MS });
+    assert_eq!(found(400 * MS, &[earlier]), (start, 5, Before::Idle));
     // A request that never completes may have been at the disk.
-    let never = request(20 * MS, Stage::Issued, DISK, 512);
-    assert_eq!(found(40 * MS, &[never]), (start, 5, Before::Missing));
+    let never = request(200 * MS, Stage::Issued, DISK, 512);
+    assert_eq!(found(400 * MS, &[never]), (start, 5, Before::Missing));
     // The disk writes out its cache until just before its first request.
     let (disk, range, kind) = (DISK, None, Kind::Flush);
     let flush = [
-        at(20 * MS, 0, What::Flush { disk }),
-        at(40 * MS, 0, What::Completed { disk, range, kind }),
+        at(200 * MS, 0, What::Flush { disk }),
+        at(400 * MS, 0, What::Completed { disk, range, kind }),
     ];
-    assert_eq!(found(40 * MS, &flush), (20 * MS, 5, Before::Idle));
+    assert_eq!(found(400 * MS, &flush), (200 * MS, 5, Before::Idle));
 }
 
 /// 7 sleeps from 10 to 100, when a request of this `range` and `kind` completes. Returns the last part of the sleep.
