@@ -70,7 +70,7 @@ const LONG_PAUSE: u64 = 10_000_000;
 /// Maximum length of a pause in a busy time, ns, if the disk worked for at least [`WORK`] times as long as all pauses
 /// together, including this one.
 ///
-/// Whoever keeps a disk busy may itself be held up for a moment, for example while LTTng starts to record.
+/// The threads that keep a disk busy may be held up for a moment, for example while LTTng starts to record.
 pub(crate) const LONGEST_PAUSE: u64 = 100_000_000;
 const WORK: u64 = 8;
 
