@@ -161,6 +161,9 @@ impl fmt::Display for Fault<'_> {
             Some(kind @ Kind::Word(_)) => {
                 f.write_fmt(fmt!("expected one of {}", values::KindName(kind)))?;
             }
+            Some(Kind::Fields { empty: Some(empty) }) => {
+                f.write_fmt(fmt!("{expected}, or {empty}"))?;
+            }
             _ => f.write_str(expected)?,
         }
         f.write_fmt(fmt!(": {}{more}", Quoted::bytes(shown)))

@@ -39,7 +39,7 @@ wanted() {
 # verdict NAME STATUS SECONDS LOG [CPU]: count one result and print it. CPU is its CPU seconds, which mean more than
 # elapsed seconds on a busy machine.
 verdict() {
-	local took="$3 s${5:+, $5 s of processors}" result=FAIL
+	local took="$3 s${5:+, $5 s of CPU time}" result=FAIL
 	case $2 in
 		0) result=PASS passed=$((passed + 1)); printf 'PASS %s (%s)\n' "$1" "$took" ;;
 		77) result=SKIP skipped=$((skipped + 1)); printf 'SKIP %s: %s\n' "$1" "$(grep -a '^SKIP: ' "$4" | tail -n 1 | cut -c7-)" ;;
@@ -156,8 +156,7 @@ several() {
 slot() { [ ${#running[@]} -lt "$JOBS" ] || reap; }
 
 # reap: wait for one of the running commands, and report its results. `jobs` shows which one has
-# ended: `wait` may no longer know that of a command that a signal killed, or whose pid another
-# child has now.
+# ended: `wait` may no longer know a command that a signal killed, or whose pid another child has now.
 reap() {
 	local pid known
 	while :; do

@@ -4,9 +4,9 @@
 
 usage: net.py read tcp|udp ADDRESS MS      a reader lets what has arrived wait for MS, then reads it
        net.py listen ADDRESS PORT MS       as read tcp, for one connection to this port, from another process
-       net.py call ADDRESS PORT            connects to listen, sends, and waits until it closes
+       net.py call ADDRESS PORT            connects to listen, sends, and waits until listen closes
        net.py drain ADDRESS PORT           reads all of one connection to this port at once, from another process
-       net.py pour ADDRESS PORT COUNT      connects to drain, sends COUNT bytes, and waits until it has read them
+       net.py pour ADDRESS PORT COUNT      connects to drain, sends COUNT bytes, and waits until drain has read them
        net.py unread udp ADDRESS [MS]      a packet that is never read: its socket is closed after MS (30); then a
                                            packet to the port, which is unused now
        net.py flood ADDRESS COUNT          COUNT packets of UDP for a reader with the smallest buffer, which reads those

@@ -82,7 +82,7 @@ def wakeup_sleeps_until_an_alert_and_then_ends():
     assert seqs(reader.done()) == [1], reader.text
 
 
-def all_who_wait_are_released():
+def all_waiting_readers_are_released():
     fresh()
     readers = [Cat(f"{LT}/slow/wakeup") for _ in range(8)] + [Cat(f"{LT}/wakeup") for _ in range(8)]
     time.sleep(0.3)
@@ -104,7 +104,7 @@ def nothing_is_missed_between_two_readings():
     assert seqs(Cat(f"{LT}/slow/wakeup").done()) == [41, 42, 43], "raised without a reader"
 
 
-def what_was_not_read_is_for_the_next():
+def alerts_that_were_not_read_go_to_the_next_reader():
     fresh()
     libc = ctypes.CDLL(None, use_errno=True)
     slow_requests(2)
@@ -126,7 +126,7 @@ def what_was_not_read_is_for_the_next():
     assert seqs(Cat(f"{LT}/slow/wakeup").done()) == [3], "given twice"
 
 
-def a_name_is_taken_until_its_instance_has_gone():
+def a_name_is_taken_until_its_instance_is_gone():
     fresh()
     # An open file that is not read: the removal waits for it briefly.
     fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY)
@@ -213,7 +213,7 @@ def a_reader_can_begin_with_what_is_recorded():
     os.close(fd)
 
 
-def the_overtaken_are_told_how_many_they_lost():
+def an_overtaken_reader_gets_the_number_of_lost_alerts():
     fresh(settings="wakeup_interval=0 ring=4")
     fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY | os.O_NONBLOCK)
     slow_requests(10)
@@ -275,7 +275,7 @@ def removal_gives_end_of_file():
     os.close(fd)
 
 
-def wake_ups_are_rate_limited_and_alerts_are_not():
+def wakeups_are_rate_limited_and_alerts_are_not():
     fresh(settings="wakeup_interval=1s")
     fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY | os.O_NONBLOCK)
     began = time.monotonic()
@@ -297,7 +297,7 @@ def wake_ups_are_rate_limited_and_alerts_are_not():
     assert seqs(Cat(f"{LT}/slow/wakeup").done(5)) == [32]
 
 
-def a_shorter_interval_applies_to_the_wake_up_that_waits():
+def a_shorter_interval_applies_to_a_pending_wakeup():
     fresh(settings="wakeup_interval=1000s")
     slow_requests(1)
     Cat(f"{LT}/slow/wakeup").done()
@@ -313,16 +313,16 @@ def a_shorter_interval_applies_to_the_wake_up_that_waits():
 def main():
     tests = [
         wakeup_sleeps_until_an_alert_and_then_ends,
-        all_who_wait_are_released,
+        all_waiting_readers_are_released,
         nothing_is_missed_between_two_readings,
-        what_was_not_read_is_for_the_next,
-        a_name_is_taken_until_its_instance_has_gone,
+        alerts_that_were_not_read_go_to_the_next_reader,
+        a_name_is_taken_until_its_instance_is_gone,
         alerts_streams_from_where_each_reader_began,
         a_reader_can_begin_with_what_is_recorded,
-        the_overtaken_are_told_how_many_they_lost,
+        an_overtaken_reader_gets_the_number_of_lost_alerts,
         a_signal_interrupts_the_sleep,
-        wake_ups_are_rate_limited_and_alerts_are_not,
-        a_shorter_interval_applies_to_the_wake_up_that_waits,
+        wakeups_are_rate_limited_and_alerts_are_not,
+        a_shorter_interval_applies_to_a_pending_wakeup,
         removal_gives_end_of_file,
     ]
     for test in tests:

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # small.sh: on the kernel small (scripts/debug-kernel), inside the virtual machine: the command names the trackers that
-# this kernel leaves out, with the options that they need, and the module refuses them. The others report delays of known
-# cause and length. For tests/host/own-kernel.sh.
+# this kernel leaves out, with the options that they need, and the module refuses them. Eight of the others report delays
+# of known cause and length. For tests/host/own-kernel.sh.
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

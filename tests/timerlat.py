@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Compares the measurements of timerlat or rtla with the alerts of the tracker tree.
 
-usage: timerlat.py samples PERIOD LATE TRACE SWITCHES            one by one: TRACE is the tracer's, by the clock mono
+usage: timerlat.py samples PERIOD LATE TRACE SWITCHES            one by one: TRACE is the tracer's, with the clock mono
        timerlat.py histogram LATE HISTOGRAM SWITCHES RETURNS     by rank: HISTOGRAM is what `rtla timerlat hist -u` prints
 
 SWITCHES and RETURNS are the alerts of instances with origin=timer and threshold=0: with end=switch and with end=user.
-PERIOD is that of the tracer's timer, in ns. By both measurements, the timer's handler must be over 1 ms late in at
-least LATE samples.
+PERIOD is the period of the tracer's timer, in ns. By both measurements, the timer's handler must be over 1 ms late in
+at least LATE samples.
 
 When the tracer's timer is due, its function reads the clock (irq). The thread that it wakes reads the clock (thread),
 and again after it was in user space (user). So

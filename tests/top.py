@@ -3,7 +3,7 @@
 
 usage: top.py once TOP HIST             values since the start are those of `hist --json` and its counters
        top.py groups TOP SUBJECT        each instance with alerts has one group, SUBJECT, with the sums of its alerts
-       top.py between BEFORE TOP AFTER  the age of the oldest operation is between those of two readings of
+       top.py between BEFORE TOP AFTER  the age of the oldest operation is between its ages in two readings of
                                         `pending --json`
        top.py shows TOP NAME=ENDED...   the intervals have shown this many ended operations, or more
        top.py sums TOP NAME=ENDED...    the intervals add up to these numbers, and new_alerts to the alerts shown

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""The judge of explanations of delays whose cause is known: from traces as they were recorded, and from copies without
-a part.
+"""Judges explanations of delays whose cause is known. They are made from a trace as it was recorded, or from a copy of
+it from which a part was removed.
 
 usage: truth.py judge KNOWN ALERTS CAPTURE PART...
                                     explains the alerts (the command is $LATENCY_TRACKER) from the trace of the capture
                                     if PART is `whole`, or else from a copy without that part, and compares that with
                                     what culprits.py has written. Prints a line for each case. The exit status is 2 if
-                                    a sentence is wrong but not listed as wrong, or right although it is listed
+                                    a sentence is wrong but not listed in KNOWN_WRONG, or right although it is
+                                    listed there without a question mark
        truth.py parts               lists the parts
        truth.py table NAME [JSON]   sums up the output of `judge`, read from standard input
 
@@ -41,7 +42,8 @@ def others(case, late, words):
     """Threads and disks in a sentence that have no part in the case. The late thread may have been renamed."""
     threads = [name for name, tid in re.findall(r"([a-z]+)\S*/([0-9]+)", words) if int(tid) != late]
     disks = re.findall(r"disk [0-9]+:[0-9]+", words)
-    # Not in the name of a thread: jbd2/ext-8. One of the disks is called slow, and so is an idle CPU.
+    # The name of a disk does not count within the name of a thread (ext in jbd2/ext-8), nor in the sentence about an
+    # idle CPU (one of the disks is called slow).
     words = words.replace("slow to leave idle", "")
     named = [disk for disk in case.get("disks", []) if re.search(rf"(?<![\w/]){disk}(?![\w/-])", words)]
     parts = " ".join([case["culprit"], *case.get("part", [])])
@@ -202,7 +204,7 @@ def take(part, source, target):
     save(path, text.encode())
 
 
-# The verdicts of other rules, which tests/bench/rule.py restates.
+# The simpler methods of tests/bench/rule.py, which prints its verdicts in the same form.
 RULES = ("rule", "timehist")
 FIRST = [f"{kind}, {which}" for kind in ("whole", *RULES) for which in ("one cause", "two causes", "all")]
 COPIES = "copies, all"

@@ -14,7 +14,7 @@ terminal() {
 }
 
 # skip_kernel WHAT RELEASE WHY...: exit with 77. A line in the log, and on dkms's own stderr, has the reason. WHAT is
-# what this kernel does not get, such as 'no module'.
+# the outcome, such as 'no module'.
 skip_kernel() {
 	local line="latency-tracker: $1 for Linux $2: ${*:3}" terminal
 	terminal=/proc/$(terminal)/fd/2

@@ -10,9 +10,10 @@ LIC_FILES_CHKSUM = "file://LICENSES/GPL-2.0.txt;md5=b234ee4d69f5fce4486a80fdaf4a
 SRC_URI = "${LATENCY_TRACKER_URI}"
 SRCREV ?= "${AUTOREV}"
 
-inherit module features_check
+# module-rust skips this recipe unless KERNEL_FEATURES contains "rust". Set it in the configuration of the build, which
+# this recipe and the kernel's recipe read.
+inherit module-rust
 
-REQUIRED_DISTRO_FEATURES = "rust-kernel"
 COMPATIBLE_HOST = "(x86_64|aarch64).*-linux"
 DEPENDS += "bindgen-cli-native clang-native"
 

@@ -53,14 +53,14 @@ def shorten(trace, directory, part):
         path = os.path.join(kernel, name)
         if name == "metadata" or not os.path.isfile(path):
             continue
-        with open(path, "rb") as file:
-            data = file.read()
-        at = 0
-        # header: magic, UUID, stream, instance; context: begin, end, content, total, of 8 bytes each
-        while at < len(data) * part // PARTS and at + 64 <= len(data):
-            at += struct.unpack_from("<Q", data, at + 32 + 24)[0] // 8
-        with open(os.path.join(directory, name), "wb") as file:
-            file.write(data[:at])
+        # In small pieces: the peak memory of a command includes what this process had when it started the command.
+        with open(path, "rb") as file, open(os.path.join(directory, name), "wb") as into:
+            at, end = 0, os.path.getsize(path) * part // PARTS
+            # header: magic, UUID, stream, instance; context: begin, end, content, total, of 8 bytes each
+            while at < end and len(header := os.pread(file.fileno(), 64, at)) == 64:
+                at += struct.unpack_from("<Q", header, 32 + 24)[0] // 8
+            while (left := at - into.tell()) > 0 and (data := file.read(min(left, 1 << 20))):
+                into.write(data)
         size += at
     return size
 

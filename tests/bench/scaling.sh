@@ -22,7 +22,7 @@ for seconds in "$@"; do
 	# as the leader of a process group, which is killed as a whole
 	setsid hackbench --process --groups "$clients" --fds 1 --loops 100000000 >/dev/null 2>&1 &
 	sleep "$seconds"
-	kill -s KILL -- "-$!"
+	kill -KILL "-$!"
 	wait $! || :
 	lttng stop
 	lttng destroy

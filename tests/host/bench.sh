@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # `make bench` runs in a checkout where nothing has been built, and prints every promised figure,
-# also as JSON. No figure is judged. The cost of by= is written between its marks of a page, and not
-# if a figure or a mark is missing. Objects that another test also builds are not compiled twice.
-# The module appears when `make bench` builds it, and not before. The native benchmark is built with
-# less optimization than for a measurement.
+# also as JSON. No figure is judged, but figures are refused if the counter did not count
+# instructions. The cost of by= is written between its marks in a page, unless a figure or a mark is
+# missing. On arm64, parts other than engine are refused, and goals in instructions are left out.
+# Objects that another test also builds are not compiled twice. The module appears when `make bench`
+# builds it, and not before. The native benchmark is built with less optimization than for a
+# measurement.
 # timeout: 1200
 # long-part: hackbench, which needs a machine with the full root
 # worth: a missing figure of make bench would otherwise be noticed only when it is needed
@@ -42,6 +44,7 @@ env -u LT_BUILD CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNIT
 	import report
 	result = json.loads('''$(<"$json")''')
 	assert result["kernel"] and result["date"] and result["commit"], result
+	assert result["architecture"] == "x86-64", result
 	rows = {(row["part"], row["name"]): row for row in result["rows"]}
 	wanted = list(report.ROWS) + [ratio[:2] for ratio in report.RATIOS]
 	# these parts run only if named, or in make test-long
@@ -79,9 +82,32 @@ env -u LT_BUILD CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNIT
 	for i in range(3):
 	    refuses(report.section, made[:i] + made[i + 1:], facts)
 	refuses(report.replaced, page, "no such mark", text)
+
+	# the counter must count instructions; one of 62.5 MHz, for example, does not
+	assert report.parse(["engine counter 0 1006 1000"]) == []
+	for total in (62, 999, 1500):
+	    refuses(report.parse, [f"engine counter 0 {total} 1000"])
+
+	# goals in instructions are for x86-64
+	rows = report.parse(["engine pair 1 300 1", "engine memory 1 80 1"])
+	report.drop_goals(rows)
+	assert [row["goal"] for row in rows] == [None, 128], rows
+	for architecture, left_out in (("x86-64", False), ("arm64", True)):
+	    facts["architecture"] = architecture
+	    line = report.heading(facts)
+	    assert line.startswith(f"Linux 7.2, {architecture}, 2026-01-01, commit 0000000"), line
+	    assert line.endswith("are left out") == report.is_foreign(facts) == left_out, line
 END
 [ -z "${LT_LONG:-}" ] || grep -q 'in hackbench | -\?[0-9]' "$fresh/Documentation/performance.md" ||
 	fail "--page has written nothing"
+
+# Only the part engine runs on arm64, and no page is written there.
+for words in '' bpf 'engine native' 'engine --page'; do
+	# shellcheck disable=SC2086 # words
+	! "$LT_TOP/scripts/bench" --kernel arm64 $words >"$work/said" 2>&1 || fail "accepted on arm64: $words"
+	grep -qE '^bench: (--kernel arm64: only the part engine runs|--page is for x86-64)' "$work/said" ||
+		fail "the refusal of '$words' on arm64: $(cat "$work/said")"
+done
 
 # Missing and unknown rows are detected.
 refused() {

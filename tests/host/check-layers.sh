@@ -4,7 +4,7 @@
 # scripts/check-layers and scripts/trackers reject imports from higher layers, cycles of files, crates that depend on
 # higher ones, generated files that differ from the declaration of a tracker, declarations that cannot be read or differ
 # from tests/abi.txt, and tables with a gap; they accept everything else.
-# timeout: 120
+# timeout: 180
 
 . "$(dirname "$0")/../host.sh"
 
@@ -19,6 +19,9 @@ with() {
 		! cmp -s "$LT_TOP/$1" "$work/copy/$1" || { echo "FAIL: $1 is as before"; exit 1; }
 	}
 }
+
+# The copy has the sources of programs, but not what building them needs: scripts/trackers runs this checkout's program.
+export LT_TOP LT_BUILD
 
 # refuses SCRIPT TEXT: the script must fail and print TEXT.
 refuses() {
@@ -37,7 +40,7 @@ refuses check-layers 'rust/freelist/used.rs: imports rust/engine.rs, which is a 
 with rust/sys/random.rs '$a fn f() { crate::trackers::irq::f(); }'
 refuses check-layers 'rust/sys/random.rs: imports rust/trackers/irq.rs, which is a layer above'
 with rust/engine/histogram.rs '$a use crate::engine::delays::Delays;'
-refuses check-layers 'rust/engine/histogram.rs: in a circle, by rust/engine/delays.rs'
+refuses check-layers 'rust/engine/histogram.rs: in a cycle with rust/engine/delays.rs'
 with user/latency-tracker/src/service.rs '/^use /i use crate::cmd::names;'
 refuses check-layers 'user/latency-tracker/src/service.rs: imports user/latency-tracker/src/cmd.rs, which is a layer above'
 with user/lt-model/src/wakers.rs '/^use /i use crate::why::path;'
@@ -48,8 +51,14 @@ refuses check-layers 'user/lt-proc: depends on latency-tracker, which is not bel
 with rust/trackers/softirq.rs 's/^        on: u32 at/        on: u16 at/'
 refuses trackers 'include/trace/events/latency_tracker_declared.h does not match' --check
 # What Rust's macros accept is read, too, or refused.
+with rust/trackers/softirq.rs 's/^        on: u32 at/        on: u32 on/'
+refuses trackers '^rust/trackers/softirq.rs:[0-9]*: expected `at`: on: u32 on 0:32,$' --check
 with rust/trackers/softirq.rs 's/^        on: u32 at/        on : u32 at/'
-refuses trackers 'rust/trackers/softirq.rs: this declaration cannot be read: on : u32 at 0:32' --check
+"$work/copy/scripts/trackers" --check
+with rust/trackers/softirq.rs 's/^        on: u32 at/        on: u33 at/'
+refuses trackers '^rust/trackers/softirq.rs:[0-9]*: no fields! has the type u33: ' --check
+with rust/trackers/softirq.rs '/The CPU that the softirq ran on/d'
+refuses trackers '^rust/trackers/softirq.rs:[0-9]*: a field without a comment: on: u32 at 0:32,$' --check
 with rust/trackers/softirq.rs 's/"only softirqs that run on this CPU";/\n            "only softirqs that run on this CPU", fixed;/'
 refuses trackers '^+.*cpu  RO, 0-MAX|all; all by default' --check
 with rust/trackers/block.rs 's/requeues: U31 at 2:32/requeues: U31 at 2:33/'

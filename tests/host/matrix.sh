@@ -34,7 +34,7 @@ cat >"$work/tests/run" <<-'END'
 	#!/bin/sh
 	for kernel in stock rt; do
 		echo "PASS build/module@$kernel (60 s)"
-		[ $kernel = rt ] || echo "PASS vm/smoke@$kernel (20 s, 9 s of processors)"
+		[ $kernel = rt ] || echo "PASS vm/smoke@$kernel (20 s, 9 s of CPU time)"
 	done
 	echo "AGAIN vm/smoke@rt (failed after 20 s: a reason): it runs again, alone, after all others"
 	echo "FLAKY vm/smoke@rt (failed after 20 s: a reason; passed alone)"

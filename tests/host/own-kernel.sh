@@ -3,9 +3,9 @@
 #
 # A kernel of our own configuration (scripts/debug-kernel small: PREEMPT_RT, without fprobe, kprobes, the function
 # tracer, cgroups and network): `make KDIR=` builds the module, names the trackers that are left out and the options that
-# they need, and sets up nothing. A wrong KDIR gives one line. The kernel boots with the module, vm/smoke passes, and the
-# remaining trackers report delays of known cause (tests/small.sh). A module with two trackers and an instance take at
-# most 1 MiB. The module compiles for a kernel that has tracepoints, but no tracer. The kernel has the options of
+# they need, and sets up nothing. A wrong KDIR gives one line. The kernel boots with the module, vm/smoke passes, and eight
+# of the remaining trackers report delays of known cause (tests/small.sh). A module with two trackers and an instance take
+# at most 1 MiB. The module compiles for a kernel that has tracepoints, but no tracer. The kernel has the options of
 # packaging/kernel.cfg, the fragment for Yocto and Buildroot.
 # long: yes
 # timeout: 1200

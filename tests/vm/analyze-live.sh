@@ -3,8 +3,8 @@
 #
 # The tables of `latency-tracker analyze` equal what the trackers count meanwhile, one operation after another: wakeups,
 # waits of preempted tasks, system calls, calls of futex, requests of a disk, handlers of a line and softirqs. Each
-# instance has the threshold 0, so each operation is an alert. The load is of tasks that wake each other, compute, start
-# and exit, of calls that wait and fail, of threads that take turns, of direct requests, and of packets to this machine.
+# instance has the threshold 0, so each operation is an alert. The load consists of tasks that wake each other, compute,
+# start and exit, calls that wait and fail, threads that take turns, direct requests, and packets to this machine.
 # LTTng has no events of contended kernel locks, nor of all ends of packets: as many packets must leave the backlog of the
 # loopback device as the tracker sees arrive.
 #

@@ -64,13 +64,13 @@ reads narrow 1 2 &
 wait_until 5 sh -c '[ $(wc -l </tmp/narrow) -eq 2 ]'
 cat /tmp/narrow
 assert_eq "$(grep -c ' reason=timeout ' /tmp/narrow)" 2 "timeouts"
-assert_eq "$(grep ' sector=16 ' /tmp/narrow | field device)" 0 "time in the device of what was not issued"
+assert_eq "$(grep ' sector=16 ' /tmp/narrow | field device)" 0 "time at the device of a request that was not issued"
 [ "$(grep ' sector=16 ' /tmp/narrow | field queue)" -ge 400000000 ] || fail "it waited in the queue"
 wait_until 15 quiet narrow
 assert_eq "$(stat narrow timed_out) $(stat narrow late)" "2 2" "narrow: timed_out late"
 sums_hold narrow
 
-# Of many at once, each is reported once. The module is unloaded while some wait.
+# Many requests time out at once, and each is reported once. The module is unloaded while some wait.
 for n in 1 2 3 4 5 6 7 8; do reads stuck 1 $((n * 10)) & done
 wait_until 5 sh -c "grep -q '^timed_out 10' $LT/stuck/stats"
 sleep 0.5

@@ -112,7 +112,7 @@ case $(uname -r) in
 	*rt*) says "huge pages" "n/a: /sys/kernel/mm/transparent_hugepage/enabled does not exist" ;;
 	*) says "huge pages" "warn: always" ;;
 esac
-# A CPU of which only the RCU callbacks are offloaded.
+# Only the RCU callbacks of this CPU are offloaded.
 asked 1 1
 says isolated "bad: not CPU 1"
 says tick "warn: on CPU 1"

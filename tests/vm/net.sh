@@ -45,7 +45,7 @@ cat /tmp/alerts
 cat $LT/w/stats
 assert_eq "$(wc -l </tmp/alerts)" $((waiting + 1)) "alerts"
 
-# near NS: check that a delay of NS is that of the reader, and at most 5 ms more.
+# near NS: check that the delay NS is the time for which the reader lets a packet wait, and at most 5 ms more.
 near() {
 	[ "$1" -ge $((ms * 1000000 - 100000)) ] || fail "it took $1 ns"
 	! in_time || [ "$1" -lt $(((ms + 5) * 1000000)) ] || fail "it took $1 ns"

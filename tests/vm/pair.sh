@@ -40,6 +40,8 @@ refused_line "x pair $from end=return:$ASSEMBLY" "this function cannot be traced
 refused_line "x pair $from $to begin_key=arg5" 'expected one or two of arg0 to arg4 (or arg0:32, :16, :8), tid, cpu, ret, comma-separated: "arg5"'
 refused_line "x pair $from $to begin_key=arg0,arg1,tid" 'comma-separated: "arg0,arg1,tid"'
 refused_line "x pair $from $to begin_key=same" 'comma-separated: "same"'
+refused_line "x pair $from $to end_key=none" 'comma-separated, or same: "none"'
+refused_line "x pair $from $to end_show=same" 'comma-separated, or none: "same"'
 refused_line "x pair $from $to begin_key=arg0,tid end_key=arg0" 'expected as many fields as begin_key has: "end_key"'
 refused_line "x pair $from $to begin_key=ret" 'only a return has ret: "begin_key"'
 refused_line "x pair $from end=return:lt_fn_delay end_key=arg0" 'a return has no arguments, only ret: "end_key"'

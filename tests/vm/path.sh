@@ -115,8 +115,8 @@ child = load("/tmp/child.json")
 tids = [part["thread"]["tid"] for part in child["segments"]]
 assert child["thread"]["tid"] == $child and tids[-2:] == [$tid, $child] and len(tids) > 2, tids
 last = child["segments"][-1]
-# The CPU time of the child is 50 ms by the kernel's account. A virtual CPU that loses its processor at a switch moves
-# time from the account of the trace to that of another thread.
+# The CPU time of the child is 50 ms by the kernel's account. It may be less in the trace: if a virtual CPU loses its
+# processor at a switch, that time may count for the other thread.
 ran = [s for s in last["states"] if s["class"] == "working" or s["cause"]["kind"] == "interrupted"]
 assert 25_000_000 <= sum(map(took, ran)), last["sums"]
 END

@@ -9,9 +9,9 @@
 # or daemon behind. Captures that are too old or too many are removed, and nothing else in their
 # directory; `captures` lists and shows them. If the time of day is set, no capture is removed too
 # early, no alert is missed, and later traces have the new time of day. --events-for records all that
-# an analysis reads, without an instance, prints its cost before, and keeps it if the session ends
-# early. The instance of a killed run is removed by the next run, and no other one of its name. scripts/lttng-snapshot
-# saves a snapshot at an alert, too.
+# an analysis reads, without an instance, prints the cost before it starts, and keeps what it has
+# recorded if the session ends early. The next run removes the instance of a killed run, but no other
+# instance of that name. scripts/lttng-snapshot saves a snapshot at an alert, too.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -229,7 +229,7 @@ start small --no-explain --keep 1 --trace-format ctf-1.8 -o $captures shared
 recorder=$!
 reads slow 1 0
 in_a_while grep 'without a trace 1 ' /tmp/small.log
-# Not the note before the start, that there is no room for the estimate.
+# The note before the start, that there is no room for the estimate, does not count.
 sed '1,/^armed/d' /tmp/small.log >/tmp/after
 grep 'full (mounted on /tmp/small) has .* free of 20 KiB' /tmp/after || fail "the disk is not named"
 assert_eq "$(seqs $captures/0002/alert.json)" "$seq" "the alert on a full disk"
@@ -241,7 +241,7 @@ mount -o remount,size=64m /tmp/small
 kill -KILL "$(cat /run/lttng/lttng-sessiond.pid)"
 reads slow 1 0
 in_a_while captured $captures 0003
-grep 'both were started again$' /tmp/small.log || fail "the gap is not reported"
+grep 'it and the session were started again$' /tmp/small.log || fail "the gap is not reported"
 assert_eq "$(seqs $captures/0003/alert.json)" $((seq + 1)) "the alert without a session daemon"
 reads slow 1 0
 in_a_while captured $captures 0004

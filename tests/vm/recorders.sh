@@ -4,11 +4,11 @@
 # Several recorders at the same time, and other users of LTTng. If two recorders share a directory, each alert is in a
 # capture with its trace, and no number is given twice. If two record the same instance, each has all alerts. A recorder
 # that ends removes only its own instance and session, not an instance that replaced its own; the last one stops the
-# session daemon. A recorder of an instance that is kept continues with the one that replaces it, and waits for that
-# one while an `apply` is running; it fails if that one has another tracker. A cgroup that is created again is
-# followed, even if limiting the instance to it fails at first. If another program destroys or stops a session, the
-# recorder reports it within a minute or at the next alert, keeps that alert, and records again. A recorder whose
-# module is unloaded reports this, ends, and leaves nothing behind.
+# session daemon. If the instance of a recorder is not its own, and is replaced, the recorder continues with the new
+# instance, for which it waits while an `apply` is running; it fails if the new instance has another tracker. A cgroup
+# that is created again is followed, even if limiting the instance to it fails at first. If another program destroys or
+# stops a session, the recorder reports it within a minute or at the next alert, keeps that alert, and records again. A
+# recorder whose module is unloaded reports this, ends, and leaves nothing behind.
 # long: stock
 # cpus: 2
 # root: full

@@ -132,8 +132,8 @@ says 'Lost, dropped or not counted.* full [1-9][0-9]* operations lost, since the
 
 # Unfinished operations; the command continues.
 run 0 syscall calls=clock_nanosleep threshold=1h -d 1s -- sleep 1000
-says 'the command, process [0-9]+, goes on.*Not ended: 1,.*sleep/[0-9]+, syscall, for [0-9.]+m?s'
-pid=$(sed -n 's/.*the command, process \([0-9]*\), goes on.*/\1/p' /tmp/run.log)
+says 'the command, process [0-9]+, is still running.*Not ended: 1,.*sleep/[0-9]+, syscall, for [0-9.]+m?s'
+pid=$(sed -n 's/.*the command, process \([0-9]*\), is still running.*/\1/p' /tmp/run.log)
 kill "$pid" || fail "the command does not run"
 
 # Signals: the result is shown, and nothing is left. A cgroup that was removed meanwhile is named.

@@ -63,7 +63,11 @@ control -quick
 reads slow 3
 control "quick block threshold=3600s dev=$(dev_of quick)"
 reads quick 7
-wait_until 60 check shows /tmp/top.json slow=14 quick=57
+shows_all() {
+	readlink "/proc/$top/exe" >/dev/null || fail "top has exited: $(cat /tmp/top.err; tail -n 3 /tmp/top.json)"
+	check shows /tmp/top.json slow=14 quick=57
+}
+wait_until 60 shows_all
 kill -INT $top
 wait $top || fail "the exit status of top: $(cat /tmp/top.err)"
 check sums /tmp/top.json slow=14 quick=57

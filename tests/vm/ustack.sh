@@ -3,10 +3,10 @@
 #
 # With ustack=1, the alert of a late system call has the task's stack in user space: exactly its functions, in order, also
 # for a 32-bit program. The alert of the sleep in that call (offcpu) has the same stack. The alert of a request (block) has
-# the submitter's, also while the request hangs, and none if a kernel thread has submitted it. A program without frame
-# pointers, and frame pointers that lead nowhere, give a short stack and the reason. A reader without the capability sees
-# no address. Names are looked up while the process exists; later, only addresses are shown. Other trackers refuse ustack=1.
-# Each late switch-in has its alert, which waits for the end of the switch.
+# the submitter's stack, also while the request hangs, and none if a kernel thread has submitted it. A program without
+# frame pointers, and frame pointers that lead nowhere, give a short stack and the reason. A reader without the
+# capability sees no address. Names are looked up while the process exists; later, only addresses are shown. Other
+# trackers refuse ustack=1. Each late switch-in has its alert, which waits for the end of the switch.
 # kernels: stock
 # long: rt
 # cpus: 2

@@ -42,6 +42,10 @@ why() {
 
 # Errors come before anything is started.
 why 1 '-p 4194303: there is no such process' -p 4194303
+unshare --fork --pid --mount-proc latency-tracker why -p 1 >/tmp/why.log 2>&1 && fail "in a PID namespace"
+grep -q -- '-p 1: inside a PID namespace, a process has another ID than in the kernel' /tmp/why.log ||
+	fail "another process would be watched: $(cat /tmp/why.log)"
+nothing_left
 why 1 'nosuch' --disk nosuch
 why 1 'cannot run /etc/passwd: EACCES' -- /etc/passwd
 why 1 'cannot run /no/such/command' --no-trace -- /no/such/command

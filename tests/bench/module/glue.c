@@ -151,9 +151,10 @@ struct ltb_way {
 	struct hrtimer timer;
 	/* The name of the current task, saved while the task looks like a softirq thread. */
 	char comm[TASK_COMM_LEN];
-	/* A task of user space, and one of the kernel. */
+	/* A task of user space, one of the kernel, and the one that loads us. */
 	struct task_struct *init;
 	struct task_struct *kthreadd;
+	struct task_struct *thread;
 };
 
 /* Registers of the system call that loads us, with another number. */
@@ -258,6 +259,8 @@ static bool ltb_way_find(struct ltb_way *way)
 				"sched_waking", "sched_switch",
 #ifdef CONFIG_X86_LOCAL_APIC
 				"local_timer_entry", "local_timer_exit",
+#else
+				"irq_handler_entry", "irq_handler_exit",
 #endif
 		},
 		[LTB_SOFT_TIMER] = { "hrtimer_expire_entry",
@@ -266,6 +269,8 @@ static bool ltb_way_find(struct ltb_way *way)
 				     "softirq_entry", "softirq_exit",
 #ifdef CONFIG_X86_LOCAL_APIC
 				     "local_timer_entry", "local_timer_exit",
+#else
+				     "irq_handler_entry", "irq_handler_exit",
 #endif
 		},
 	};
@@ -274,6 +279,7 @@ static bool ltb_way_find(struct ltb_way *way)
 	/* Both live as long as the machine, and sleep. */
 	way->init = lt_task_find(1);
 	way->kthreadd = lt_task_find(2);
+	way->thread = current;
 	for (int i = 0; i < LTB_POINTS && name[i]; i++) {
 		way->points[i] = lt_tracepoint_find(name[i]);
 		if (!way->points[i])
@@ -405,54 +411,72 @@ static void ltb_interrupt(const struct ltb_way *way, struct irqaction *action,
 	preempt_count_sub(HARDIRQ_OFFSET);
 }
 
-/* Simulates a local interrupt that calls the function of a timer, which wakes a task. */
+/*
+ * Simulates the start of the timer's interrupt, or its end with a result. On x86 it is a local
+ * interrupt; elsewhere it is a device interrupt, which has a handler.
+ */
+static void ltb_timer_irq(struct tracepoint *tp, irqreturn_t result)
+{
+#ifdef CONFIG_X86_LOCAL_APIC
+	ltb_call(tp, 0, 0, 0);
+#else
+	static struct irqaction action = { .name = "arch_timer" };
+
+	ltb_call(tp, 25, (unsigned long)&action, result);
+#endif
+}
+
+/* Simulates the timer's interrupt. It calls the function of a timer, which wakes a task. */
 static void ltb_expire(const struct ltb_way *way)
 {
 	struct tracepoint *const *points = way->points;
 	unsigned long timer = (unsigned long)&way->timer;
 
 	preempt_count_add(HARDIRQ_OFFSET);
-	if (points[4])
-		ltb_call(points[4], 0, 0, 0);
+	ltb_timer_irq(points[4], IRQ_NONE);
 	ltb_call(points[0], timer, 0, 0);
 	ltb_call(points[2], (unsigned long)way->init, 0, 0);
 	ltb_call(points[1], timer, 0, 0);
-	if (points[5])
-		ltb_call(points[5], 0, 0, 0);
+	ltb_timer_irq(points[5], IRQ_HANDLED);
 	preempt_count_sub(HARDIRQ_OFFSET);
 }
 
 /*
- * Sets the task that seems to run; on x86 only. Interrupts are off, and only the probes depend on
- * it.
+ * Sets the task that seems to run; on x86 and arm64 only. Interrupts are off, and only the probes,
+ * and on arm64 the preemption count, depend on it. The compiler may read `current` once for a whole
+ * function: neither the caller nor a function inlined into it may use it.
  */
 static void ltb_run_as(struct task_struct *task)
 {
-#ifdef CONFIG_X86
+#if defined(CONFIG_X86)
 	this_cpu_write(current_task, task);
+#elif defined(CONFIG_ARM64)
+	write_sysreg((unsigned long)task, sp_el0);
 #endif
 }
 
-/*
- * Simulates a local interrupt that raises a softirq and wakes the current task to run
- * it. Meanwhile the current task seems to sleep.
- */
-static void ltb_raise(const struct ltb_way *way)
+/* Simulates the timer's interrupt. It raises a softirq and wakes the thread that will run it. */
+static noinline void ltb_raise_in_irq(const struct ltb_way *way)
 {
 	struct tracepoint *const *points = way->points;
-	struct task_struct *thread = current;
+
+	preempt_count_add(HARDIRQ_OFFSET);
+	ltb_timer_irq(points[7], IRQ_NONE);
+	ltb_call(points[4], HRTIMER_SOFTIRQ, 0, 0);
+	ltb_call(points[2], (unsigned long)way->thread, 0, 0);
+	ltb_timer_irq(points[8], IRQ_HANDLED);
+	preempt_count_sub(HARDIRQ_OFFSET);
+}
+
+/* Simulates that interrupt while another task seems to run, and the thread seems to sleep. */
+static noinline void ltb_raise(const struct ltb_way *way)
+{
+	struct task_struct *thread = way->thread;
 	int on_rq = thread->on_rq;
 
 	ltb_run_as(way->kthreadd);
 	thread->on_rq = 0;
-	preempt_count_add(HARDIRQ_OFFSET);
-	if (points[7])
-		ltb_call(points[7], 0, 0, 0);
-	ltb_call(points[4], HRTIMER_SOFTIRQ, 0, 0);
-	ltb_call(points[2], (unsigned long)thread, 0, 0);
-	if (points[8])
-		ltb_call(points[8], 0, 0, 0);
-	preempt_count_sub(HARDIRQ_OFFSET);
+	ltb_raise_in_irq(way);
 	thread->on_rq = on_rq;
 	ltb_run_as(thread);
 }
@@ -541,7 +565,7 @@ void ltb_way_pass(const struct ltb_way *way)
 		break;
 	case LTB_SOFT_TIMER:
 		ltb_raise(way);
-		ltb_switched(points[3], way->kthreadd, current,
+		ltb_switched(points[3], way->kthreadd, way->thread,
 			     TASK_INTERRUPTIBLE);
 		ltb_softirq(true);
 		ltb_call(points[5], HRTIMER_SOFTIRQ, 0, 0);
@@ -550,7 +574,8 @@ void ltb_way_pass(const struct ltb_way *way)
 		ltb_call(points[1], (unsigned long)&way->timer, 0, 0);
 		ltb_call(points[6], HRTIMER_SOFTIRQ, 0, 0);
 		ltb_softirq(false);
-		ltb_switched(points[3], current, way->init, TASK_INTERRUPTIBLE);
+		ltb_switched(points[3], way->thread, way->init,
+			     TASK_INTERRUPTIBLE);
 		break;
 	default:
 		break;

@@ -68,11 +68,11 @@ enum ltb_what {
 	 */
 	LTB_LIFE,
 	LTB_PREEMPTED,
-	/* A timer function, called by a local interrupt, wakes the first process. */
+	/* A timer function, called by the timer's interrupt, wakes the first process. */
 	LTB_TIMER,
 	/*
-	 * A local interrupt raises a softirq, ksoftirqd is switched in to run it, and
-	 * the timer function that it calls wakes the first process.
+	 * The timer's interrupt raises a softirq, ksoftirqd is switched in to run it,
+	 * and the timer function that it calls wakes the first process.
 	 */
 	LTB_SOFT_TIMER,
 	LTB_WHATS

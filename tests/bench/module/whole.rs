@@ -220,8 +220,8 @@ fn pass(meter: &Meter, way: &Way, name: &str) -> Result {
 }
 
 /// Measures a start that succeeds, each time with another cell of the pool, and a start that finds
-/// the pool exhausted. Only the first such start, which is not measured, searches a place for each
-/// possible CPU: it leaves a note for the later ones.
+/// the pool exhausted. Only the first such start, which is not measured, searches the stacks of all
+/// possible CPUs: it leaves a note for the later ones.
 pub(crate) fn full(meter: &Meter) -> Result {
     let (succeeds, fails) = match Kernel::cpus() {
         2 => ("begin_2", "full_2"),

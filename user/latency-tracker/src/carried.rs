@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn alerts_arrive_whole_and_those_of_the_last_capture_alone() {
+    fn alerts_arrive_whole_and_only_from_the_last_capture() {
         let long = "\u{e9}".repeat(1500);
         let (first, second) = (alert(7, "a b"), alert(8, &long));
         let mut collected = Pieces::default();

@@ -140,9 +140,9 @@ A file has lines of the control language, `NAME TRACKER [key=value ...]`, one\n\
 for each instance, and comments after #. An instance whose line is unchanged\n\
 keeps running; if its cgroup no longer exists, since a unit was restarted, the\n\
 path is looked up again. One whose line is gone is removed. Instances that\n\
-`apply` has not started are left alone, unless a line has the name and the\n\
-tracker of one. An invalid line is reported, and the other lines take effect;\n\
-as long as any line is invalid, no instance is removed.")]
+`apply` did not start are left alone, unless a line has the name and the\n\
+tracker of such an instance. An invalid line is reported, and the other lines\n\
+take effect; as long as any line is invalid, no instance is removed.")]
     Apply(ApplyArgs),
     /// Stops instances.
     #[command(

@@ -11,8 +11,8 @@
 
 mod alerts;
 
+use std::fmt::Display;
 use std::fs::{self, File};
-use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -34,10 +34,11 @@ use crate::service::Service;
 /// The shortest time between messages with metrics.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// Pause after a connection that could not be accepted: for lack of file descriptors, it stays in the queue.
+/// Pause after a connection could not be accepted: if the process is out of file descriptors, the connection stays in
+/// the queue.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The shortest time between two notes about connections that could not be accepted.
+/// The shortest time between two notes about failures of one kind.
 const QUIET: Duration = Duration::from_secs(60);
 
 /// How long to wait for a collector at the end.
@@ -126,29 +127,28 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
         });
     let interval = Duration::from(args.interval);
     let mut due = outbox.is_some().then(Instant::now);
-    let mut failed = false;
-    let mut refused = Refused::new(Instant::now());
+    let mut unread = Failures::new("no metrics", Instant::now());
+    let mut refused = Failures::new("cannot accept a connection", Instant::now());
     loop {
         service.alive();
-        refused.note(Instant::now());
         if let (Some(outbox), Some(time)) = (&outbox, &mut due) {
             let now = Instant::now();
             if *time <= now {
-                let pushed = exporter.push(&resource, outbox);
-                let pushed = pushed.map_err(anyhow::Error::from);
-                if let (false, Err(error)) = (failed, &pushed) {
-                    note(&format!("no metrics: {error:#}"));
+                if let Err(error) = exporter.push(&resource, outbox) {
+                    unread.add(&anyhow::Error::from(error));
                 }
-                failed = pushed.is_err();
                 *time = now + interval;
             }
         }
-        let wake = [due, refused.due()].into_iter().flatten().min();
+        for failures in [&mut unread, &mut refused] {
+            failures.note(Instant::now());
+        }
+        let wakes = [due, unread.due(), refused.due()];
+        let wake = wakes.into_iter().flatten().min();
         match signals.wait(Some(&ready), service.next(wake))? {
             Wake::Ready => {
                 if let Err(error) = server.serve(&page) {
                     refused.add(&error);
-                    refused.note(Instant::now());
                     if !signals.sleep(PAUSE)? {
                         break;
                     }
@@ -159,8 +159,10 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
         }
     }
     service.stopping();
-    if let Some(due) = refused.due() {
-        refused.note(due);
+    for mut failures in [unread, refused] {
+        if let Some(due) = failures.due() {
+            failures.note(due);
+        }
     }
     if let Some(outbox) = outbox {
         let counts = outbox.counts();
@@ -179,8 +181,10 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Connections that could not be accepted. The first one is noted at once, later ones as a sum: see [`QUIET`].
-struct Refused {
+/// Failures of one kind. The first one is noted at once, later ones as a sum: see [`QUIET`].
+struct Failures {
+    /// The consequence, with which each note begins.
+    what: &'static str,
     /// The number since the last note.
     count: usize,
     /// The last error.
@@ -189,18 +193,20 @@ struct Refused {
     next: Instant,
 }
 
-impl Refused {
-    fn new(now: Instant) -> Self {
+impl Failures {
+    fn new(what: &'static str, now: Instant) -> Self {
         Self {
+            what,
             count: 0,
             error: String::new(),
             next: now,
         }
     }
 
-    fn add(&mut self, error: &io::Error) {
+    fn add(&mut self, error: &impl Display) {
         self.count += 1;
-        self.error = error.to_string();
+        // With its causes.
+        self.error = format!("{error:#}");
     }
 
     /// When a note is due.
@@ -219,10 +225,10 @@ impl Refused {
     fn text(&mut self, now: Instant) -> Option<String> {
         self.due().filter(|due| *due <= now)?;
         self.next = now + QUIET;
-        let error = &self.error;
+        let (what, error) = (self.what, &self.error);
         Some(match std::mem::take(&mut self.count) {
-            1 => format!("cannot accept a connection: {error}"),
-            n => format!("cannot accept a connection: {n} failures since the last note: {error}"),
+            1 => format!("{what}: {error}"),
+            n => format!("{what}: {n} failures since the last note: {error}"),
         })
     }
 }
@@ -237,13 +243,15 @@ fn resource() -> Resource {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     #[test]
     fn failures_are_noted_at_once_and_then_at_most_once_a_minute() {
         let start = Instant::now();
         let after = |seconds: u64| start + Duration::from_secs(seconds);
-        let mut refused = Refused::new(start);
+        let mut refused = Failures::new("cannot accept a connection", start);
         assert_eq!((refused.due(), refused.text(start)), (None, None));
         let one = "cannot accept a connection: other error";
         let error = io::Error::from(io::ErrorKind::Other);
@@ -260,5 +268,10 @@ mod tests {
         // A failure after a long time without one is noted at once.
         refused.add(&error);
         assert_eq!(refused.text(after(200)).as_deref(), Some(one));
+        // A note names the causes of an error.
+        let mut unread = Failures::new("no metrics", start);
+        unread.add(&anyhow!("denied").context("stats"));
+        let causes = "no metrics: stats: denied";
+        assert_eq!(unread.text(start).as_deref(), Some(causes));
     }
 }

@@ -236,7 +236,7 @@ fn legend(y: f64, most: u64) -> Group {
             .set("fill", mix(part));
         group = group.add(patch);
     }
-    // Only different counts have labels. Below 4, no count has the colour in the middle.
+    // Only different counts have labels. If `most` is below 4, no count has the colour in the middle.
     let parts: &[f64] = match most {
         0 | 1 => &[0.0],
         2 | 3 => &[0.0, 1.0],
@@ -250,7 +250,7 @@ fn legend(y: f64, most: u64) -> Group {
     group
 }
 
-/// Returns the colour of a count: 1 is the lightest, a `most` above 1 the darkest.
+/// Returns the colour of a count: 1 is the lightest; `most`, if above 1, is the darkest.
 fn colour(count: u64, most: u64) -> String {
     let scale = (most.max(2) as f64).ln();
     mix((count.max(1) as f64).ln() / scale)

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_table() {
+    fn without_delays_there_is_no_table() {
         let labels = "by=cpu labels=0 max_labels=16 full=0 memory=1\n\
             other count=0 sum=0 min=0 max=0 buckets=\n";
         let labels = Labels::parse(labels).unwrap();

@@ -56,7 +56,7 @@ pub(crate) enum Need {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Recipe {
     pub(crate) name: String,
-    /// The file; `None` for the program's own recipes.
+    /// The file; `None` for a built-in recipe.
     pub(crate) file: Option<PathBuf>,
     pub(crate) question: String,
     pub(crate) tracker: String,
@@ -118,7 +118,7 @@ pub(crate) struct Recipes {
 }
 
 impl Recipes {
-    /// Reads the recipes of the program and of this machine.
+    /// Reads the built-in recipes and the users' own.
     pub(crate) fn read() -> Self {
         // For tests: another directory.
         let own = std::env::var_os("LATENCY_TRACKER_RECIPES").map(PathBuf::from);
@@ -184,7 +184,7 @@ impl Recipes {
         }
     }
 
-    /// The error if the users' recipes cannot be read: any of them may replace one of the program.
+    /// The error if the users' recipes cannot be read: any of them may replace a built-in recipe.
     pub(crate) fn unread(&self) -> Option<&str> {
         let fault = self.faults.iter().find(|(name, _)| name.is_empty());
         fault.map(|(_, text)| text.as_str())
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_the_program_are_complete_and_correct() {
+    fn built_in_recipes_are_complete_and_correct() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/recipes");
         let mut there: Vec<String> = files(&directory)
             .unwrap()
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recipe_of_the_machine_replaces_ours_and_others_are_added() {
+    fn a_users_recipe_replaces_a_built_in_one_and_others_are_added() {
         let (ours, _dir) = with(&[]);
         let (recipes, dir) = with(&[
             ("fsync.recipe", MINE),

@@ -83,10 +83,10 @@ const LOOK: Duration = Duration::from_secs(30);
 /// `apply` is running.
 const REPLACED: Duration = Duration::from_secs(10);
 
-/// Time between two looks for an instance that replaces the removed one.
+/// Interval between checks for an instance that replaces the removed one.
 const REPLACED_LOOK: Duration = Duration::from_millis(100);
 
-/// Maximum number of alerts of one wake-up that are explained; alert.json has all of them.
+/// Maximum number of alerts of one wakeup that are explained; alert.json has all of them.
 const EXPLAINED: usize = 3;
 
 pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
@@ -171,7 +171,7 @@ fn estimate(
     tracker: &str,
     begun: Instant,
 ) -> Result<Estimate> {
-    // Not after the snapshot: writing it takes time that its contents do not cover.
+    // Measured before the snapshot, because writing it takes time that its contents do not cover.
     let sampled = begun.elapsed();
     let sample = flight.snapshot(captures)?;
     Estimate::measure(
@@ -226,7 +226,7 @@ struct Recorder<'a> {
 struct Machine<'a> {
     flight: Flight,
     evidence: Collector,
-    /// `None` if the captures go to another directory than the default one.
+    /// `None` if the captures go to a directory other than the default.
     index: Option<Index>,
     dates: Dates,
     left: &'a mut Note,
@@ -236,7 +236,7 @@ struct Machine<'a> {
     unlimited: Option<u64>,
 }
 
-/// Result of a wake-up that the policy wants captured.
+/// Result of a wakeup that the policy wants captured.
 enum Kept {
     /// A capture with a trace.
     Capture(PathBuf),
@@ -711,8 +711,9 @@ impl Recorder<'_> {
         }
     }
 
-    /// Returns [`Kept::Nothing`] unless all captures fit into the disk budget, with `partial`, which has its number.
-    /// With `--rotate`, removes old captures to make room. The caller must hold the lock of [`Captures::alone`].
+    /// Returns [`Kept::Nothing`] unless all captures, including `partial`, fit into the disk budget. With `--rotate`,
+    /// removes old captures to make room. `partial` must have its number, and the caller must hold the lock of
+    /// [`Captures::alone`].
     fn make_room(&self, partial: &Partial) -> Result<Option<Kept>> {
         let (budget, rotate) = (self.args.disk_budget.0, self.args.rotate);
         let removed = |oldest: &Path| {
@@ -724,7 +725,7 @@ impl Recorder<'_> {
         if self.captures.make_room(budget, rotate, removed)? {
             return Ok(None);
         }
-        // With `rotate`, all complete captures may be removed, so unfinished ones of other recorders take the room.
+        // With `rotate`, all complete captures may be removed, so unfinished ones of other recorders fill the room.
         let is_for_now = rotate && size_of(&partial.path) <= budget;
         Ok(Some(Kept::Nothing { is_for_now }))
     }

@@ -190,7 +190,10 @@ pub(crate) fn measure(
     let status = match running {
         Some(running) if running.has_ended()? => Some(running.status()?),
         Some(running) => {
-            note(&format!("the command, process {}, goes on", running.pid()));
+            note(&format!(
+                "the command, process {}, is still running",
+                running.pid()
+            ));
             None
         }
         None => None,

@@ -36,7 +36,7 @@ use lt_common::lttng::Buffers;
 use lt_common::lttng::events::default_events;
 use lt_common::out::{self, note};
 use lt_common::wait::{Signals, Wake};
-use lt_common::{Outcome, clock, rt};
+use lt_common::{Outcome, clock, pids, rt};
 use lt_proc::{Alert, Nanos, ProcRoot};
 
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
@@ -179,7 +179,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
     }
     match found {
         None => {
-            nothing(&watched, &target, &threshold, started)?;
+            nothing(&watched, &target, &threshold, started, missed)?;
             Ok(Outcome::Fine)
         }
         Some(mut found) => {
@@ -267,8 +267,8 @@ impl Threshold {
         self.every.map(|every| self.looked + every)
     }
 
-    /// Lowers the threshold to half of the longest delay since it was set, if it is time and this is lower. Returns
-    /// whether it did. Nothing must have been late.
+    /// If it is time, lowers the threshold to half of the longest delay since the threshold was set; never raises it.
+    /// Returns whether it was lowered. The caller must ensure that nothing was late.
     fn lower(&mut self, now: Instant, longest: impl FnOnce() -> Option<Nanos>) -> bool {
         if self.due().is_none_or(|due| now < due) {
             return false;
@@ -377,7 +377,7 @@ impl Search<'_> {
         self.threshold.due().filter(|_| self.found.is_none())
     }
 
-    /// Lowers the threshold if nothing has exceeded it for long enough, and reports this. `delays` are those up to
+    /// Lowers the threshold if nothing has exceeded it for long enough, and reports this. `delays` are the delays up to
     /// `now`. The alerts were read after that.
     fn lower(
         &mut self,
@@ -392,7 +392,8 @@ impl Search<'_> {
         let longest = || watched.longest_since_set(delays);
         if self.threshold.lower(now, longest) {
             let new = self.threshold.over;
-            note(&lowered(old.over, new, now - old.set));
+            let missing = Missing::of(watched, self.missed);
+            note(&lowered(old.over, new, now - old.set, missing));
             watched.arm(new, self.worst)?;
         }
         Ok(())
@@ -412,7 +413,9 @@ impl Search<'_> {
         }
         let collector = self.evidence.as_mut();
         let late = collector.map(|collector| collector.woken(&seen.alerts));
-        if !self.worst {
+        if self.worst {
+            watched.raise(&seen.alerts, self.began)?;
+        } else {
             // The system call around a late request or wait ends later.
             self.signals.sleep(AROUND)?;
             let more = watched.read()?;
@@ -542,13 +545,48 @@ impl Search<'_> {
 }
 
 /// The note about a lower threshold, after nothing has exceeded the old one for this time.
-fn lowered(old: Nanos, new: Nanos, time: Duration) -> String {
+fn lowered(old: Nanos, new: Nanos, time: Duration, missing: Missing) -> String {
     let what = match new == LEAST {
         true => "the lowest without --over",
         false => "half of the longest delay",
     };
-    let time = nanos(time);
-    format!("nothing took longer than {old} for {time}: the threshold is now {new}, {what}")
+    let nothing = missing.nothing_over(old, &format!("for {}", nanos(time)));
+    format!("{nothing}: the threshold is now {new}, {what}")
+}
+
+/// Numbers of what may hide a late operation.
+#[derive(Debug, Clone, Copy)]
+struct Missing {
+    /// Alerts that were not raised, not recorded or not read.
+    alerts: u64,
+    /// Operations that could not be tracked.
+    operations: u64,
+}
+
+impl Missing {
+    /// What is missing since the start, with this number of alerts that were overwritten before they were read.
+    fn of(watched: &Watched<'_>, missed: u64) -> Self {
+        let (alerts, operations) = watched.lost();
+        Self {
+            alerts: alerts + missed,
+            operations,
+        }
+    }
+
+    /// States that nothing took longer than `over` in this time, as far as is known.
+    fn nothing_over(self, over: Nanos, time: &str) -> String {
+        let missing = [(self.alerts, "alert"), (self.operations, "operation")];
+        let missing = missing.into_iter().filter(|(number, _)| *number > 0);
+        let missing = missing.map(|(number, what)| out::plural(number as usize, what));
+        let missing: Vec<String> = missing.collect();
+        match missing.as_slice() {
+            [] => format!("nothing took longer than {over} {time}"),
+            missing => format!(
+                "no recorded operation took longer than {over} {time} (missing in this run: {})",
+                missing.join(", ")
+            ),
+        }
+    }
 }
 
 /// Ranks an operation by how well it can be explained: whether it began within the recording, whether its cause did,
@@ -599,7 +637,8 @@ impl Found {
             }
             Some(Err(error)) => format!("No explanation: {error:#}\n{}", alone()),
         };
-        let also = lost.map(|lost| also::lines(&self.alert, &self.beside, lost));
+        let takes_pids = pids::are_numbered_as_in_alerts(Path::new("/"));
+        let also = lost.map(|lost| also::lines(&self.alert, &self.beside, lost, takes_pids));
         if let Some(lines @ [_, ..]) = also.as_deref() {
             text.push_str(&format!("\n{}\n", lines.join("\n")));
         }
@@ -617,22 +656,22 @@ impl Found {
     }
 }
 
-/// Reports that nothing was late, and the operations that were counted.
+/// Reports that nothing was late, and the operations that were counted. `missed` is the number of alerts that were
+/// overwritten before they were read.
 fn nothing(
     watched: &Watched<'_>,
     target: &Target,
     threshold: &Threshold,
     started: Instant,
+    missed: u64,
 ) -> Result<()> {
     let over = threshold.over;
     // Before the output, which takes time.
     let seen = watched.longest_since_set(&watched.delays());
     let (armed, whole) = (threshold.set.elapsed(), started.elapsed());
-    out::line(&format!(
-        "{}: nothing took longer than {over} in the {} since this threshold was set",
-        target.name,
-        nanos(armed)
-    ))?;
+    let time = format!("in the {} since this threshold was set", nanos(armed));
+    let nothing = Missing::of(watched, missed).nothing_over(over, &time);
+    out::line(&format!("{}: {nothing}", target.name))?;
     out::line(&format!(
         "\nAll operations in the {} since the start, also before the threshold was set:",
         nanos(whole)
@@ -763,7 +802,7 @@ mod tests {
         assert!(from_the_worst.is_sorted_by(|a, b| a.rank(100) < b.rank(100)));
         let [before, cut, _, whole, unexplained] = &from_the_worst;
         assert!(whole.is_enough(100, 0) && unexplained.is_enough(100, 0));
-        // Another one is waited for, but not forever if all are like this one.
+        // If a cause began before the recording, the search continues, but only for `TRIES` such operations.
         assert!(!cut.is_enough(100, TRIES - 1) && cut.is_enough(100, TRIES));
         assert!(!before.is_enough(100, TRIES) && before.is_enough(0, 0));
     }
@@ -807,7 +846,11 @@ mod tests {
 
     #[test]
     fn the_note_about_a_lower_threshold_is_true_of_the_lowest_one() {
-        let note = |new| lowered(Nanos(120_000_000), new, Duration::from_secs(5));
+        let none = Missing {
+            alerts: 0,
+            operations: 0,
+        };
+        let note = |new| lowered(Nanos(120_000_000), new, Duration::from_secs(5), none);
         let begin = "nothing took longer than 120.0ms for 5.00s: the threshold is now";
         assert_eq!(
             note(half(Nanos(50_000_000))),
@@ -817,6 +860,46 @@ mod tests {
             note(half(Nanos(900))),
             format!("{begin} 1.00ms, the lowest without --over")
         );
+    }
+
+    #[test]
+    fn nothing_was_late_only_as_far_as_is_recorded() {
+        for (alerts, operations, expected) in [
+            (0, 0, "nothing took longer than 5.00ms for 1s"),
+            (
+                12,
+                0,
+                "no recorded operation took longer than 5.00ms for 1s (missing in this run: 12 alerts)",
+            ),
+            (
+                1,
+                3,
+                "no recorded operation took longer than 5.00ms for 1s (missing in this run: 1 alert, 3 operations)",
+            ),
+        ] {
+            let missing = Missing { alerts, operations };
+            let said = missing.nothing_over(Nanos(5_000_000), "for 1s");
+            assert_eq!(said, expected);
+        }
+    }
+
+    #[test]
+    fn what_hides_a_late_operation_is_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| directory.path().join(name);
+        std::fs::create_dir(file("request")).unwrap();
+        let stats = "full 2\nmissed 1\nalerts_suppressed 5\nalerts_lost 7\n";
+        for (name, text) in [
+            ("control", ""),
+            ("request/alerts", ""),
+            ("request/stats", stats),
+        ] {
+            std::fs::write(file(name), text).unwrap();
+        }
+        let root = ProcRoot::new(directory.path());
+        let target = Target::of_disk("sda");
+        let missing = Missing::of(&Watched::made(&root, &target), 100);
+        assert_eq!((missing.alerts, missing.operations), (112, 3));
     }
 
     /// An operation was late just before the threshold would come down, and its alert was not read yet.

@@ -390,7 +390,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn defaults_are_documented_ones() {
+    fn the_defaults_are_as_documented() {
         let args = parse(&[]).unwrap();
         assert!(args.cpu.is_empty() && !args.compares());
         assert_eq!(

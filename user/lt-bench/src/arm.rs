@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_only_if_nothing_is() {
+    fn one_lost_event_is_a_loss() {
         assert!(Lost::default().nothing());
         assert!(
             !Lost {

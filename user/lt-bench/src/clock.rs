@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_clock_there_is_goes_forward_and_as_fast_as_the_others() {
+    fn each_available_clock_goes_forward_and_as_fast_as_the_others() {
         let sources = match tsc_is_fit(&Root::new("/")) {
             Ok(()) => vec![Source::Tsc, Source::Raw],
             Err(_) => vec![Source::Raw],
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_lies_between_two_of_the_other_clock() {
+    fn a_converted_time_lies_between_two_readings_of_the_other_clock() {
         let (clock, _) = Clock::prepare(Source::Auto).unwrap();
         let monotonic =
             || Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap()).as_nanos() as u64;

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_interrupts_off_do_not_hold_back_is_a_cause() {
+    fn only_a_counter_that_may_move_with_interrupts_off_is_a_cause() {
         let moves = |counter: &str| {
             may_move(&Moved {
                 counter: counter.into(),

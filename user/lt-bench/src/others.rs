@@ -135,7 +135,7 @@ impl Tool {
 /// Returns the output of a command; `None` if a signal ended it.
 fn output(mut command: Command, signals: &Signals) -> Result<Option<String>> {
     // Signals from the terminal do not reach the tool: this process takes them, and ends the tool
-    // with SIGINT. At SIGTERM, rtla would leave its tracer running, and the tracer's settings changed.
+    // with SIGINT. On SIGTERM, rtla would leave its tracer running, and the tracer's settings changed.
     command.process_group(0);
     command
         .stdin(Stdio::null())
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_are_asked_for_what_ours_does() {
+    fn other_tools_run_with_our_parameters() {
         let cpus = "2-3".parse::<Cpus>().unwrap();
         let turn = Turn {
             cpus: &cpus,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_says_is_read_and_its_failure_told() {
+    fn the_output_of_a_tool_is_read_and_its_failure_is_reported() {
         let signals = Signals::catch().unwrap();
         let shell = |script: &str| {
             let mut command = Command::new("sh");

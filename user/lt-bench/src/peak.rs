@@ -47,7 +47,7 @@ pub(super) struct Peak {
 /// Where the loop runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Where {
-    /// Whether the machine is a virtual machine; `None` if it does not show that.
+    /// Whether the machine is a virtual machine; `None` if unknown.
     pub(super) guest: Option<bool>,
     /// Whether system management interrupts are among the counters.
     pub(super) smi: bool,
@@ -138,7 +138,7 @@ fn outside(at: Where) -> &'static str {
         (Some(true), _) => "the host of this virtual machine",
         (_, true) => "the hardware (the firmware's SMIs are counted, and there was none)",
         (Some(false), false) => "the firmware (SMI) or the hardware",
-        // Only x86 shows whether it is one.
+        // Only x86 shows whether the machine is virtual.
         (None, false) => "the firmware, the hardware or, in a virtual machine, its host",
     }
 }
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn alerts_count_that_are_there_and_then() {
+    fn only_alerts_of_the_right_cpu_and_time_count() {
         let at = |cpu, tid, time, delay| {
             during(
                 [alert(cpu, tid, time, delay)].iter(),

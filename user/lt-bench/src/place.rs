@@ -11,7 +11,7 @@ use lt_readiness::{Cpus, ONLINE, Root};
 /// The chosen CPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// CPUs that have a thread under test each.
+    /// CPUs that each have a thread under test.
     pub(super) cpus: Cpus,
     /// CPUs for the system, and for the watching thread.
     pub(super) rest: Cpus,

@@ -28,7 +28,7 @@ pub(super) struct Subject {
     pub(super) tid: i32,
 }
 
-/// Reads the counters of all subjects at once: the files that are not of a thread cover all CPUs.
+/// Reads the counters of all subjects at once: the files that do not belong to a thread cover all CPUs.
 pub(super) fn read(clock: &Clock, subjects: &[Subject]) -> Vec<Reading> {
     let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let begin = clock.now();

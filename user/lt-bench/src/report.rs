@@ -42,8 +42,7 @@ pub(super) struct Series {
 pub(super) struct Machine {
     host: String,
     kernel: String,
-    /// Whether it is a virtual machine, whose host may cause the longest sample; null if it does
-    /// not show that.
+    /// Whether it is a virtual machine, whose host may cause the longest sample; null if unknown.
     pub(super) guest: Option<bool>,
 }
 

@@ -6,9 +6,9 @@
 //! does between them, statistics and the event, as in npt. At a peak, the loop posts a message to
 //! the watching thread, and spins until that thread has read the counters, so reporting a peak takes
 //! no system call. Then the loop reads the clock again, so that the time of this wait is in no
-//! sample; it is added to the time in which nothing was measured. Only while a snapshot is taken,
-//! the loop sleeps instead: the snapshot waits for work that the kernel does on every CPU, and on
-//! the CPU of the loop that work would wait for the loop.
+//! sample; it is added to the time in which nothing was measured. While a snapshot is taken, the loop
+//! sleeps instead: the snapshot waits for work that the kernel does on every CPU, and on the CPU of
+//! the loop that work would wait for the loop.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// A clock whose readings are these times; after the last of them, each reading is one later.
+    /// A clock whose readings are these times; after the last of them, each further reading is 1 higher.
     struct Script(Cell<usize>, Vec<u64>);
 
     impl Now for Script {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_that_of_measuring() {
+    fn only_measuring_time_counts_toward_the_length() {
         // 960 ns pass while the peak, the second iteration, is examined; the loop still measures for 100.
         let mut times: Vec<u64> = (0..=100).map(|i| i * 10).collect();
         times.splice(2..2, [60]);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_the_time_is_over_and_when_it_is_told_to() {
+    fn the_loop_ends_when_the_time_is_over_and_when_it_is_stopped() {
         let times: Vec<u64> = (0..=100).map(|i| i * 10).collect();
         let plan = Plan {
             length: 200,

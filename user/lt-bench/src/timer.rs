@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentence_says_where_most_of_it_passed() {
+    fn the_sentence_names_where_most_of_the_delay_passed() {
         let cycle = Late {
             due: 1_000_000,
             by: 200_000,

@@ -199,7 +199,7 @@ impl Captures {
     }
 
     /// Returns the complete captures, the oldest first. Any other numbered directory, such as a trace of `--events-for`
-    /// or a directory of the user, counts for no limit and is never removed.
+    /// or a directory of the user, counts toward no limit and is never removed.
     fn complete(&self) -> Result<Vec<(u64, PathBuf)>> {
         let mut captures = numbered(&self.directory)?;
         captures.retain(|(_, path)| path.join("alert.json").is_file());
@@ -265,8 +265,8 @@ impl Captures {
     /// boot is measured in time since boot: on a machine without a battery-backed clock, the time of day jumps by years
     /// once the network is up. If the modification time of such a capture is wrong, it is corrected, for later boots.
     /// The age of a capture of another boot is known only by its modification time: without `by_date`, such captures
-    /// are kept. If this time is from a clock that was never set, or before the date of the capture itself or of an
-    /// earlier one in their `alert.json`, it is wrong, and the capture ages from now on.
+    /// are kept. This time is wrong if it comes from a clock that was never set, or if it is before the date that the
+    /// `alert.json` of the capture itself or of an earlier one records. Then the capture ages from now on.
     ///
     /// The caller must hold the lock of [`Captures::alone`].
     pub fn remove_older(&self, age: Duration, by_date: bool) -> Result<Vec<PathBuf>> {
@@ -314,7 +314,7 @@ impl Captures {
 
     /// Removes a complete capture, which first loses its number: if the removal is interrupted, a later recorder
     /// removes what is left, as it removes unfinished captures. Under its number, but without its alert.json, a capture
-    /// would count for no limit.
+    /// would count toward no limit.
     fn remove(&self, number: u64, path: &Path) -> Result<()> {
         let pid = std::process::id();
         let rest = self.directory.join(format!("{PARTIAL}{pid}-{number:04}"));
@@ -460,7 +460,7 @@ mod tests {
         let mut new = captures.partial().unwrap();
         new.write("alert.json", "1234567890").unwrap();
         assert_eq!(captures.number(&mut new).unwrap(), 10001);
-        // A capture that does not fit even alone costs no other one.
+        // If a capture does not fit even alone, no other capture is removed.
         assert_eq!(make_room(9, true), (false, vec![]));
         assert_eq!(make_room(29, false), (false, vec![]));
         assert_eq!(make_room(30, true), (true, vec![]));
@@ -633,7 +633,7 @@ mod tests {
         assert_eq!(remove(false), [path("0003")]);
         assert_eq!(modified("0004"), today - DAY);
         assert_eq!(remove(true), [path("0001")]);
-        // The clock was never set in the boot of this one, so it ages from now on.
+        // The clock was never set in the boot of this capture, so it ages from now on.
         assert_eq!(modified("0002"), today);
         fs::remove_dir_all(&dir).unwrap();
     }

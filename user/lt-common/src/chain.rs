@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_that_may_have_begun_earlier_is_not_said_to_be_all_of_it() {
+    fn the_recorded_part_is_not_said_to_be_the_whole_delay() {
         let alert =
             alert("vector:irq_work@1+0 waking:213@1+17490 switch:213(lt_target)/120@1+3000000");
         assert_eq!(

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_of_an_alert_is_that_of_a_day() {
+    fn a_monotonic_time_has_a_time_of_day() {
         assert_eq!(of_day(86_400 + 3_723), "01:02:03");
         let (before, of, after) = (now(), at(monotonic()), now());
         assert!(of == before || of == after, "{before} {of} {after}");

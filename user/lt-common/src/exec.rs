@@ -74,7 +74,7 @@ impl Exec {
         Self(command)
     }
 
-    /// Prepares to run modprobe, also for a root whose PATH lacks its directory: `su` keeps the PATH of the user.
+    /// Prepares to run modprobe, even if PATH lacks its directory: under `su`, root keeps the user's PATH.
     pub fn modprobe<'a>(args: impl IntoIterator<Item = &'a str>) -> Self {
         let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".to_string());
         Self::new("modprobe", args).env("PATH", format!("{path}:/usr/sbin:/sbin"))
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_tells_what_the_command_said() {
+    fn a_failure_shows_the_output_of_the_command() {
         let error = Exec::new("sh", ["-c", "echo no such disk >&2; exit 3"])
             .output()
             .unwrap_err();

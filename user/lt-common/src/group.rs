@@ -55,8 +55,8 @@ fn number_of(directory: &Path) -> Option<u64> {
     found.is_dir().then(|| found.ino())
 }
 
-/// Returns the directory of the cgroup with this number, `root` or below it. Fails if it is not found, and not every
-/// directory can be read.
+/// Returns the directory of the cgroup with this number, `root` or below it. Fails if it is not found and a directory
+/// could not be read.
 fn directory_of(root: &Path, number: u64) -> io::Result<Option<PathBuf>> {
     let is_group = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
     let mut unread = None;
@@ -106,8 +106,8 @@ impl Groups {
         }
     }
 
-    /// Returns the number of the cgroup to which this instance is limited, if there is no such cgroup. `None` also if
-    /// that cannot be found out here.
+    /// Returns the number of the cgroup to which this instance is limited, if there is no such cgroup. Also returns
+    /// `None` if that cannot be determined here.
     pub fn missing(&mut self, instance: &Instance) -> Option<u64> {
         let number = instance.params.number("cgroup")?;
         let directory = match self.known.get(&number) {

@@ -28,7 +28,7 @@ pub fn load_module(root: &ProcRoot) -> Result<()> {
         return Err(ProcError::NotLoaded(root.path().into()).into());
     }
     let loaded = Exec::modprobe(["latency_tracker"]).output();
-    loaded.context("the latency_tracker module is not loaded and could not be")?;
+    loaded.context("cannot load the latency_tracker module")?;
     if !root.is_loaded() {
         bail!(
             "the module is loaded, but {} does not exist",

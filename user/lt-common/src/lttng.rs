@@ -383,8 +383,8 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Starts a daemon if none runs, and passes its process ID to `starts` before that. Only root can: for other users,
-    /// checks that they may use root's daemon.
+    /// Starts a daemon if none runs; before it starts, passes its process ID to `starts`. Only root can start one: for
+    /// other users, checks that they may use root's daemon.
     pub fn revive(&mut self, starts: impl FnOnce(i32)) -> Result<()> {
         if let Some(mut child) = self.child.take() {
             if child.try_wait()?.is_none() {

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_of_modules_tells_whether_it_is_there() {
+    fn a_list_of_modules_shows_whether_a_module_is_there() {
         let has = |list| lists(list, "latency_tracker");
         assert!(has("kernel/a.ko: x\nupdates/latency_tracker.ko:\n"));
         assert!(has("extra/latency_tracker.ko.xz: kernel/b.ko\n"));

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_of_a_stack_is_indented_and_obeyed_by_no_terminal() {
+    fn a_function_of_a_stack_is_indented_and_cannot_control_the_terminal() {
         assert_eq!(frame("bio_await+0x79"), "    bio_await+0x79");
         assert_eq!(printable("a\u{1b}[31m"), "a?[31m");
     }

@@ -19,6 +19,21 @@ pub fn are_numbered_as_in_alerts(root: &Path) -> bool {
     }
 }
 
+/// The kernel keeps this many bytes of a name: `TASK_COMM_LEN` without the final NUL.
+const NAME: usize = 15;
+
+/// The processes with this name, as `proc` shows them. Of a longer name, only the first 15 bytes are compared.
+pub fn named(proc: &Path, name: &str) -> BTreeSet<u32> {
+    let name = &name.as_bytes()[..name.len().min(NAME)];
+    let entries = fs::read_dir(proc).into_iter().flatten().flatten();
+    let with_name = entries.filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let comm = fs::read(entry.path().join("comm")).ok()?;
+        (comm.strip_suffix(b"\n") == Some(name)).then_some(pid)
+    });
+    with_name.collect()
+}
+
 /// The process `top` and its descendants, as `proc` shows them.
 pub fn with_descendants(proc: &Path, top: u32) -> BTreeSet<u32> {
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
@@ -52,6 +67,25 @@ fn parent(stat: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processes_are_found_by_the_part_of_their_name_that_the_kernel_keeps() {
+        let proc = tempfile::tempdir().unwrap();
+        for (pid, comm) in [
+            ("7", "orders\n"),
+            ("8", "orders2\n"),
+            ("9", "systemd-journal\n"),
+            ("self", "orders\n"),
+        ] {
+            fs::create_dir(proc.path().join(pid)).unwrap();
+            fs::write(proc.path().join(pid).join("comm"), comm).unwrap();
+        }
+        let named = |name| named(proc.path(), name).into_iter().collect::<Vec<_>>();
+        assert_eq!(named("orders"), [7]);
+        assert_eq!(named("systemd-journald"), [9]);
+        assert!(named("systemd-journa").is_empty());
+        assert!(named("").is_empty());
+    }
 
     #[test]
     fn descendants_are_found_in_any_order() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Directories that no other user can redirect. The directory is ours, is not a symbolic link, and is not writable for
-//! its group or others. Each directory above it is ours or root's. One that others can write to is accepted only if it
-//! is sticky; so is one that its group can write to, unless the group is root or the owner's private group, which has
+//! its group or others. Each directory above it is ours or root's, and must be sticky if others can write to it. It
+//! must also be sticky if its group can write to it, unless the group is root or the owner's private group, which has
 //! the owner's number.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_are_read_as_bcc_does() {
+    fn intervals_are_read_as_in_bcc() {
         let words = |w: &[&str]| w.iter().map(|s| (*s).to_string()).collect::<Vec<_>>();
         assert_eq!(interval(&[]).unwrap(), None);
         assert_eq!(

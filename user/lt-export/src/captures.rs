@@ -21,7 +21,7 @@ const MOST: usize = 256;
 /// Maximum size of an `alert.json`, in bytes: 4096 alerts with several stacks each.
 const LONGEST: u64 = 64 << 20;
 
-/// A capture that stands for a bucket, and the delay of an alert in it that is in this bucket.
+/// A capture that stands for a bucket, with the delay of one of its alerts in this bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Exemplar {
     /// Its number, as `captures` shows it.
@@ -132,7 +132,7 @@ impl Captures {
 }
 
 impl Saved {
-    /// Makes this capture, of this number, the exemplar of the buckets of its delays.
+    /// Makes this capture, whose number is `number`, the exemplar of the buckets of its delays.
     fn add_to(&self, exemplars: &mut Exemplars, number: &str) {
         for alert in &self.alerts {
             let exemplar = Exemplar {

@@ -48,7 +48,7 @@ impl Counts {
             ),
             (
                 "export_dropped",
-                "Data points and alerts that were refused, missed, or found no room in the queue",
+                "Data points and alerts that were refused, missed, or dropped from a full queue",
                 Box::new(|signal| self.dropped(signal)),
             ),
         ]

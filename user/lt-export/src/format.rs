@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn openmetrics_is_for_those_that_ask_for_it() {
+    fn openmetrics_is_for_clients_that_ask_for_it() {
         let of = |values: &[&str]| Format::accepted(values.iter().map(|v| v.as_bytes()));
         assert_eq!(of(&[]), Format::Text);
         assert_eq!(of(&["*/*"]), Format::Text);

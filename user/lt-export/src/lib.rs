@@ -8,7 +8,7 @@
 //!  or their index
 //!                             .page()    OpenMetrics or the older text, by the client's Accept
 //!                             .push()    OTLP
-//!                             Server     GET /metrics, a few connections at a time, each for some seconds
+//!                             Server     GET /metrics, a few connections at a time, each for a few seconds
 //!                             Outbox     a bounded queue of OTLP messages, POSTed one after another
 //! ```
 

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_have_their_delays() {
+    fn each_delay_is_below_the_bound_of_its_bucket() {
         assert_eq!(bounds().count(), 27);
         assert_eq!(bounds().next(), Some(0.000_001_024));
         for (delay, bucket) in [(0, 0), (1023, 0), (1024, 1), (1 << 36, 27), (u64::MAX, 27)] {
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn those_with_the_most_alerts_are_named_and_other_never_falls() {
+    fn instances_with_the_most_alerts_are_named_and_other_never_falls() {
         let mut top = Top::new(2);
         let all = || vec![reading("a", 1, 5), reading("b", 9, 6)];
         shows(&top.bound(all()), &[("a", 1, 5), ("b", 9, 6)]);

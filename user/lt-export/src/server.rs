@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! An HTTP server for one page. A connection gets one response within some seconds, in a thread of
+//! An HTTP server for one page. A connection gets one response within a few seconds, in a thread of
 //! its own. Few are served at a time; more get an error, or are closed at once. This
 //! bounds the cost of a client that is slow, or sends too much or garbage.
 
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_client_is_told_and_holds_up_nobody() {
+    fn a_slow_client_gets_a_timeout_and_holds_up_nobody() {
         let address = start(Duration::from_millis(300), |_| Ok(String::new()));
         let mut slow = TcpStream::connect(address).unwrap();
         slow.write_all(b"GET /met").unwrap();
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_clients_are_served_at_a_time_and_others_afterwards() {
+    fn a_limited_number_of_clients_is_served_at_a_time_and_others_afterwards() {
         let address = usual();
         let mut silent = silent(address, CONNECTIONS);
         status(address, GET, "503");

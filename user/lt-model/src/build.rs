@@ -27,8 +27,8 @@
 //!   softirq also delivers packets: there, the disk is the waker only of the thread that submitted the request, and of
 //!   threads in an uninterruptible sleep.
 //! - *A softirq may be preempted* (PREEMPT_RT). It continues when its thread does.
-//! - *A thread in user mode cannot wake a task.* A wakeup on its processor then comes from an interrupt or a fault that
-//!   the events do not show. A thread is known to be in user mode only if all system calls are recorded.
+//! - *A thread in user mode cannot wake another.* A wakeup on its processor then comes from an interrupt or a fault
+//!   that the events do not show. A thread is known to be in user mode only if all system calls are recorded.
 //! - *A thread that waits for a processor may be moved to another one* (`sched_migrate_task`). It waits for each as
 //!   long as it is queued there. If it runs on a processor other than the one it was queued on, and no event shows the
 //!   move, the processors that it waited for are unknown.
@@ -72,7 +72,7 @@ use crate::{Model, Processor};
 /// Maximum number of processors that Linux supports. Events of processors with this or a higher number are ignored.
 const CPUS: u32 = 8192;
 
-/// Maximum number of nested contexts. More of them mean missing end events: the outermost context is then dropped.
+/// Maximum number of nested contexts. If there are more, end events are missing, and the outermost context is dropped.
 const NESTED: usize = 64;
 
 /// The bit of a vector in a set of vectors; no kernel has more than ten.
@@ -142,7 +142,7 @@ pub struct Builder {
     calls: Calls,
     signs: Signs,
     handovers: Handovers,
-    /// Functions that identify limits, by address.
+    /// Functions that identify limits and timeouts, by address.
     functions: HashMap<u64, Function>,
     disks: HashMap<Disk, String>,
     /// Last expiries of quota and deadline timers, and their processors.
@@ -165,9 +165,11 @@ pub struct Builder {
     /// All interrupts that do not come from devices are recorded, including interrupts that a processor sends to
     /// itself.
     all_vectors: bool,
-    /// The processors that have streams, the starts of the streams, and their ends, the latest first.
+    /// The processors that have streams.
     has_stream: Vec<u32>,
+    /// The starts of the streams.
     starts: Vec<(u64, u32)>,
+    /// The ends of the streams; the latest first, once the first event has come.
     ends: Vec<(u64, u32)>,
 }
 
@@ -194,7 +196,7 @@ impl Builder {
         self.all_vectors = true;
     }
 
-    /// Sets addresses and names of kernel functions. Only functions that identify limits are kept.
+    /// Sets addresses and names of kernel functions. Only functions that identify limits and timeouts are kept.
     pub fn has_functions<'a>(&mut self, functions: impl IntoIterator<Item = (u64, &'a str)>) {
         let known = functions.into_iter();
         let known = known.filter_map(|(address, name)| Some((address, Function::of(name)?)));
@@ -521,7 +523,7 @@ impl Builder {
                 sector,
                 sectors,
             } => return self.request(time, cpu, stage, (disk, sector), sectors),
-            What::Remap { from, to } => return self.requests.remap(from, to),
+            What::Remap { from, to, sectors } => return self.requests.remap(from, to, sectors),
             What::Flush { disk } => return self.requests.flush(time, disk),
             What::Completed { disk, range, kind } => {
                 let request = match range {
@@ -659,7 +661,8 @@ impl Builder {
                 self.files.exit(tid);
             }
             SwitchedOut::Blocked(sleep) => {
-                // The pause is uninterruptible. A write of io_uring that must not sleep has the event, too.
+                // A pause for the dirty limit is uninterruptible. An io_uring write that must not sleep has the event
+                // of a pause, too, but does not pause.
                 let dirty = self.tasks.of(prev).dirty.take();
                 let dirty = dirty.filter(|_| sleep == Sleep::Uninterruptible);
                 let sleep = dirty.map_or(sleep, Sleep::Dirty);

@@ -200,11 +200,12 @@ pub enum What<'a> {
         /// The disk to which the data is written.
         disk: Option<Disk>,
     },
-    /// A request of a disk, or a bio of a disk or partition, reaches a stage.
+    /// A request of a disk, or a bio of a disk or of a stacked device, reaches a stage. A bio of a partition is one of its
+    /// disk.
     Request {
         /// The stage.
         stage: Stage,
-        /// The disk or partition.
+        /// The disk, or the stacked device.
         disk: Disk,
         /// Its first sector, counted from the start of the disk.
         sector: u64,
@@ -216,12 +217,15 @@ pub enum What<'a> {
         /// The disk.
         disk: Disk,
     },
-    /// `block_bio_remap`: a stacked device passes a bio on to another device.
+    /// `block_bio_remap`: a stacked device passes a bio on to another device, or a bio of a partition becomes one of its
+    /// disk.
     Remap {
-        /// The stacked device, and the first sector there.
+        /// The stacked device or the partition, and the first sector there.
         from: (Disk, u64),
         /// The new disk and first sector.
         to: (Disk, u64),
+        /// Number of sectors; 0 if not recorded.
+        sectors: u32,
     },
     /// A request of a disk, or a part of it, is completed.
     Completed {

@@ -12,9 +12,9 @@
 //!
 //! No name is better than a wrong one. These rules keep a name from being wrong:
 //!
-//! - *A number stands for one file until it is closed*, or replaced by `dup2` or `dup3`. If all calls are recorded, so
-//!   are these. If a descriptor is created in a way that is not followed, such as by `recvmsg`, its number was closed
-//!   before. Its file is then not known, but it never has the name of another file.
+//! - *A number stands for one file until it is closed*, or replaced by `dup2` or `dup3`. These calls are recorded,
+//!   since all calls are. If a descriptor is created in a way that is not followed, such as by `recvmsg`, its number
+//!   was closed before. Its file is then not known, but it never has the name of another file.
 //! - *io_uring closes and opens descriptors without a system call.* The descriptors of a process that uses it are not
 //!   known.
 //! - *Threads share descriptors*, see `tables.rs`. The flags of `clone3` are not recorded. A thread that it creates is
@@ -23,14 +23,14 @@
 //!   table.
 //! - *Another thread may change a descriptor during a call.* The call is then on an unknown file, and a descriptor that
 //!   it returns is not known, either.
-//! - *An exec may change the number of its thread* to that of the process, whose other threads have ended. The thread
-//!   continues with the new number. If it is switched out between the change and the event of the exec, events seem to
-//!   be missing, and all descriptors are forgotten.
+//! - *An exec may change the number of its thread* to the number of the process, whose other threads have ended. The
+//!   thread continues with the new number. If it is switched out between the change and the event of the exec, events
+//!   seem to be missing, and all descriptors are forgotten.
 //! - *In a gap anything may have happened.* All descriptors are forgotten.
 //!
-//! A name is the one with which the file was opened, relative to the working directory if the program gave it so, or
-//! what the kernel shows in `/proc/PID/fd`, for descriptors from a dump. The name of a file without a path is its kind:
-//! `socket`, `pipe`, `eventfd`. Files may have been renamed since.
+//! The name of a file is the path with which the program opened it, perhaps relative to the working directory. For a
+//! descriptor from a dump, it is what the kernel shows in `/proc/PID/fd`. The name of a file without a path is its
+//! kind: `socket`, `pipe`, `eventfd`. Files may have been renamed since.
 
 mod calls;
 mod tables;
@@ -53,7 +53,7 @@ const CLOSE_RANGE_UNSHARE: u64 = 2;
 pub struct FileName(Name);
 
 impl FileName {
-    /// The text of the name, which is one of `names`.
+    /// The text of the name, from `names`.
     pub(crate) fn text(self, names: &Names) -> &str {
         names.text(self.0)
     }
@@ -79,7 +79,7 @@ pub enum Access<'a> {
     },
     /// It creates a descriptor of this kind, such as `socket`.
     Create(&'static str),
-    /// It creates a descriptor for the file of another one.
+    /// It creates a descriptor for the file of another descriptor.
     Dup {
         /// The other descriptor.
         from: i32,
@@ -281,7 +281,7 @@ impl Files {
             FileEvent::Exec { tid: new, old } if tid == Some(old) || tid == Some(new) => {
                 self.execs(new, old);
             }
-            // Later calls of this thread cannot be told from those of other threads.
+            // Later calls of this thread cannot be distinguished from calls of other threads.
             FileEvent::Exec { tid: new, old } => {
                 self.exit(old);
                 self.exit(new);
@@ -365,7 +365,8 @@ impl Files {
                     closes: None,
                     changed: step,
                 };
-                // Makes the descriptor unknown in other tables that may be this one: its flag may have changed there.
+                // The tables of other threads may be this very table: makes the descriptor unknown there, since its
+                // flag may have changed.
                 self.tables.close(tid, fd, step);
                 if let Some(tid) = tid {
                     self.tables.open(tid, fd, of);
@@ -427,7 +428,7 @@ impl Files {
             self.tables.has_ring(Some(tid));
         }
         let Some(call) = self.calls.remove(&tid) else {
-            // The start was not recorded, or was that of a thread whose number exec has changed.
+            // The start was not recorded, or exec has changed the number of the thread since.
             if name.is_some_and(changes_table) {
                 self.forget();
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Identifiers of threads and wakers in a model, which refer to each other.
+//! Identifiers with which the threads and wakers of a model refer to each other.
 
 /// The number of a thread in [`crate::Model::threads`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -166,8 +166,8 @@ impl Model {
         self.all_calls
     }
 
-    /// Whether this waker was a timer set by the thread itself, or by a thread of its program. Noted only if disk
-    /// completions are not recorded, since only they distinguish such a timer from a timer that completes a request.
+    /// Whether this waker was a timer set by the wakee, or by another thread of its program. Noted only if disk
+    /// completions are not recorded: any other timer may then have completed a request.
     #[must_use]
     pub fn is_timeout(&self, id: WakerId) -> bool {
         self.wakers.is_timeout(id)
@@ -192,16 +192,11 @@ impl Model {
         self.signs.of(thread, end)
     }
 
-    /// The disk or partition to which this thread had submitted a bio by `from`, when it fell asleep, if it had no
-    /// request for that bio by `to`, when it was woken.
+    /// The disk to which this thread had submitted a bio before it slept from `from` to `to`, if the bio still had no
+    /// request when the thread was woken.
     #[must_use]
     pub fn lacked_request_of(&self, thread: ThreadId, from: u64, to: u64) -> Option<Disk> {
         self.signs.lacked_request_of(thread, from, to)
-    }
-
-    /// The disk of a device: see [`served::Log::disk_of`].
-    pub(crate) fn disk_of(&self, device: Disk, disk: Disk) -> Disk {
-        self.served.disk_of(device, disk)
     }
 
     /// The requests that a disk served during waits of threads that had no request for their bio yet. The waits do not
@@ -214,19 +209,30 @@ impl Model {
         known.filter(|_| !has_gap)
     }
 
-    /// The time for which a disk had been busy at the end of this wait. It has requests in a busy time, and only short
-    /// pauses between them. `None` if the busy time did not start before the wait.
+    /// The time for which a disk had been busy at the end of this wait. During a busy time, the disk has requests, with
+    /// only short pauses between them. `None` if the busy time did not start before the wait.
     #[must_use]
     pub fn busy(&self, disk: Disk, wait: (u64, u64)) -> Option<Busy> {
         let busy = self.served.busy(disk, wait)?;
         // The disk was idle just before, unless events from here on are missing.
-        let from = busy.since.saturating_sub(served::LONG_PAUSE);
+        let from = busy.since.saturating_sub(served::LONGEST_PAUSE);
         let before = match busy.before {
             _ if from <= self.span.0 => Before::Unrecorded,
             _ if self.gaps.touches(from, busy.until) => Before::Missing,
             known => known,
         };
-        Some(Busy { before, ..busy })
+        let is_idle = |idle: &u64| {
+            before == Before::Idle
+                && !self
+                    .gaps
+                    .touches(busy.since.saturating_sub(*idle), busy.since)
+        };
+        let idle = busy.idle.filter(is_idle);
+        Some(Busy {
+            before,
+            idle,
+            ..busy
+        })
     }
 
     /// Whether this thread only runs softirqs.

@@ -6,7 +6,7 @@ use crate::context::Disk;
 use crate::ids::ThreadId;
 use crate::tiles::{push, with_room};
 
-/// A kernel function, run by a timer or a worker, that identifies a limit.
+/// A kernel function, run by a timer or a worker, that identifies a limit or a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
     /// Refills the CPU quota of a cgroup.
@@ -96,7 +96,8 @@ impl Signs {
         self.allocated.sort_unstable();
     }
 
-    /// The device to which the thread had submitted a bio by `from`, if it got no request for it before `to`.
+    /// The device to which the thread had submitted a bio by `from`, if the thread got no request for the bio before
+    /// `to`.
     pub(crate) fn lacked_request_of(&self, thread: ThreadId, from: u64, to: u64) -> Option<Disk> {
         let all = &self.allocated;
         let next = all.partition_point(|(of, time, ..)| (*of, *time) < (thread, to));

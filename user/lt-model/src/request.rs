@@ -28,8 +28,8 @@ pub struct Request {
     /// When the request was submitted to the disk. A cgroup's limit holds a request back before that.
     pub queued: Option<u64>,
     /// The thread that entered the request. `None` if the thread is not recorded, if a limit held the request back
-    /// until a worker submitted it, if several threads entered its parts, or if it may be that of another thread, which
-    /// entered one for the same sectors. In the last two cases, the stages of the request are unknown, too.
+    /// until a worker submitted it, if several threads entered its parts, or if this may be a request that another
+    /// thread entered for the same sectors. In the last two cases, the stages of the request are unknown, too.
     pub of: Option<ThreadId>,
     /// When the work item for bios held back by io.max submitted the request: the limit held it back until then.
     pub limited: Option<u64>,

@@ -9,15 +9,15 @@
 //! ```
 //!
 //! Only the allocation shows that a thread waited, and since when. Until then, the last completed requests of each disk
-//! are kept, up to a limit. After that, only the requests that the disk had during the wait are.
+//! are kept, up to a limit. Once a wait is known, only the requests that the disk had during the wait are kept.
 //!
-//! Of a request whose issue or completion is not seen, it is not known how long the disk had it. If that may have been
-//! during a wait, the sums are lower bounds.
+//! If the issue or the completion of a request is not seen, it is not known when the disk had the request. If that may
+//! have been during a wait, the sums are lower bounds.
 //!
 //! A busy time consists of the times from issue to completion of requests, and of the short pauses between them. Each
 //! request counts only once it completes, so a request whose completion is lost does not make its disk busy forever.
-//! The busy times after its issue are lower bounds, since the disk may have had it. Of each disk, the latest busy time
-//! is kept, and each earlier one in which a wait ended.
+//! The busy times after its issue are lower bounds, since the disk may still have had it. For each disk, the latest
+//! busy time is kept, and each earlier busy time in which a wait ended.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -37,7 +37,7 @@ pub struct Served {
     /// Time of the waits in which the disk had at least one of the requests, ns.
     pub time: u64,
     /// Whether the time is a lower bound: the issue or the completion of a request that the disk may have had was not
-    /// seen. Of these requests, only those that were completed during the waits are counted.
+    /// seen. Such a request is counted only if its completion was seen during the waits.
     pub is_least: bool,
     /// The requests by the thread that entered them, longest time first.
     pub by: Vec<ServedFor>,
@@ -57,14 +57,22 @@ pub struct ServedFor {
 /// Maximum length of a pause in a busy time, ns.
 ///
 /// A disk with one tag pauses after each request until the next thread has been woken and has issued its request.
-/// Without such pauses, a busy time would be that of one request, and not show since when the disk is overloaded.
+/// If such a pause ended the busy time, each request would be a busy time of its own, which would not show since when
+/// the disk has been overloaded.
 const PAUSE: u64 = 1_000_000;
 
 /// Maximum length of a pause in a busy time, ns, if the disk worked for at least as long since the pause before.
 ///
 /// On a busy machine, a thread may take several milliseconds to issue its request. After short requests, such a pause
 /// is a sign of a light load, which must not count as the start of a later heavy one.
-pub(crate) const LONG_PAUSE: u64 = 10_000_000;
+const LONG_PAUSE: u64 = 10_000_000;
+
+/// Maximum length of a pause in a busy time, ns, if the disk worked for at least [`WORK`] times as long as all pauses
+/// together, including this one.
+///
+/// The threads that keep a disk busy may be held up for a moment, for example while LTTng starts to record.
+pub(crate) const LONGEST_PAUSE: u64 = 100_000_000;
+const WORK: u64 = 8;
 
 /// The time for which a disk had been busy at the end of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +85,9 @@ pub struct Busy {
     pub pause: u64,
     /// How much is known about the time before `since`.
     pub before: Before,
+    /// For how long the disk had no request before `since`, ns, if [`Before::Idle`] and if the end of the request before
+    /// that is known.
+    pub idle: Option<u64>,
 }
 
 /// What is known about the time before a busy time.
@@ -99,6 +110,8 @@ struct BusyTime {
     resumed: u64,
     /// The longest pause.
     pause: u64,
+    /// Total length of the pauses.
+    paused: u64,
     /// End of the busy time before this one; 0 for the first one.
     after: u64,
     /// Whether the disk may have been busy just before `since`.
@@ -109,13 +122,18 @@ impl BusyTime {
     /// The latest time at which the next request may be issued if it belongs to this busy time.
     fn end(&self) -> u64 {
         let work = self.until - self.resumed;
-        self.until.saturating_add(work.clamp(PAUSE, LONG_PAUSE))
+        let all_work = (self.until - self.since).saturating_sub(self.paused);
+        let left = (all_work / WORK).saturating_sub(self.paused);
+        let pause = work.clamp(PAUSE, LONG_PAUSE).max(left.min(LONGEST_PAUSE));
+        self.until.saturating_add(pause)
     }
 
-    /// Adds a request that completes now, and was issued by [`Self::end`].
+    /// Adds a request that completes now, and was issued no later than [`Self::end`].
     fn add(&mut self, done: &Done) {
         if done.issued > self.until {
-            self.pause = self.pause.max(done.issued - self.until);
+            let pause = done.issued - self.until;
+            self.pause = self.pause.max(pause);
+            self.paused += pause;
             self.resumed = done.issued;
         }
         self.resumed = self.resumed.min(done.issued);
@@ -129,7 +147,7 @@ impl BusyTime {
         if issued < self.since {
             self.since = issued;
             // The start of the busy time before this one is no longer known.
-            self.is_least |= issued <= self.after.saturating_add(LONG_PAUSE);
+            self.is_least |= issued <= self.after.saturating_add(LONGEST_PAUSE);
         }
     }
 }
@@ -169,7 +187,7 @@ struct OfDisk {
     unseen: Spans,
     /// The latest busy time.
     busy: Option<BusyTime>,
-    /// The busy times in which waits ended, in time order, each as it was at the end of the last wait.
+    /// The busy times in which waits ended, in time order, each as it was at the end of its last wait.
     busy_times: Vec<BusyTime>,
     /// Number of requests that were not stored.
     counted: usize,
@@ -195,6 +213,7 @@ impl OfDisk {
                     until: done.completed,
                     resumed: done.issued,
                     pause: 0,
+                    paused: 0,
                     after: busy.map_or(0, |last| last.until),
                     is_least: !done.is_issue_seen(),
                 });
@@ -277,8 +296,8 @@ impl Log {
         }
     }
 
-    /// Records that events until `time` may be missing, and the requests whose completion may be one of them: the disk
-    /// of each, and when it was issued.
+    /// Records that events until `time` may be missing. `issued` has the requests whose completion may be missing: the
+    /// disk of each, and when it was issued.
     pub(crate) fn lost(&mut self, time: u64, issued: impl Iterator<Item = (Disk, u64)>) {
         for (disk, issued) in issued.filter(|(_, issued)| *issued < time) {
             let of_disk = self.disks.entry(disk).or_default();
@@ -314,22 +333,8 @@ impl Log {
         each + self.disks.len() * 2 * size_of::<(Disk, OfDisk)>()
     }
 
-    /// The disk of a device: the device itself if requests of it are recorded. Otherwise, it is a partition: of `disk`
-    /// if its number allows that, or of the nearest other disk whose number does. Returns the device if there is none.
-    pub(crate) fn disk_of(&self, device: Disk, disk: Disk) -> Disk {
-        if self.disks.contains_key(&device) {
-            return device;
-        }
-        if device.may_be_part_of(disk) {
-            return disk;
-        }
-        let others = self.disks.keys().copied();
-        let possible = others.filter(|other| device.may_be_part_of(*other));
-        possible.max().unwrap_or(device)
-    }
-
-    /// The requests that the disk served in these waits, which do not overlap and are in time order. `None` if it is
-    /// not known for each wait that all its requests are stored.
+    /// The requests that the disk served in these waits, which do not overlap and are in time order. `None` unless all
+    /// requests of these waits are known to be stored.
     pub(crate) fn during(&self, disk: Disk, waits: &[(u64, u64)]) -> Option<Served> {
         let of_disk = self.disks.get(&disk)?;
         let mut each = waits.iter();
@@ -373,16 +378,18 @@ impl Log {
         for done in of_disk.completed(to, to) {
             busy.begins_by(done.issued);
         }
-        let is_unseen = of_disk.unseen.has(busy.since.saturating_sub(1), busy.since);
-        let before = match busy.is_least || is_unseen {
+        let is_unseen = |from| of_disk.unseen.has(from, busy.since);
+        let before = match busy.is_least || is_unseen(busy.since.saturating_sub(1)) {
             true => Before::Missing,
             false => Before::Idle,
         };
+        let is_known = before == Before::Idle && busy.after > 0 && !is_unseen(busy.after);
         (busy.since < from).then_some(Busy {
             since: busy.since,
             until: to,
             pause: busy.pause.max(to.saturating_sub(busy.until)),
             before,
+            idle: is_known.then(|| busy.since.saturating_sub(busy.after)),
         })
     }
 }
@@ -452,7 +459,7 @@ mod tests {
             done(25, 50, 1),
         ]);
         log.waited(DISK, (10, 60), false);
-        // Was at the disk at the end of the wait, and after it.
+        // The first was at the disk at the end of the wait; the second was issued after the wait.
         log.completes(DISK, done(58, 90, 2), false);
         log.completes(DISK, done(70, 95, 2), false);
         log.finish();
@@ -564,6 +571,16 @@ mod tests {
         // A pause of more than 10 ms.
         let two = [(1000, 1060), (1071, 1130)];
         assert_eq!(busy(&two, (1080, 1130), &[]), Some((1071, 0, Idle)));
+        // After eight times as much work, a pause of up to 100 ms is short.
+        let long = |pause: u64| [(1000, 1000 + 8 * pause), (1000 + 9 * pause, 3000)];
+        assert_eq!(busy(&long(99), (2000, 3000), &[]), Some((1000, 99, Idle)));
+        assert_eq!(busy(&long(101), (2000, 3000), &[]), Some((1909, 0, Idle)));
+        // A short pause after each request does not matter, as long as the pauses are few.
+        let each: Vec<_> = (0..20).map(|i| (1000 + 60 * i, 1057 + 60 * i)).collect();
+        let paused = [each.as_slice(), &[(2250, 3000)]].concat();
+        assert_eq!(busy(&paused, (2500, 3000), &[]), Some((1000, 53, Idle)));
+        let short = [(1000, 1150), (1170, 3000)];
+        assert_eq!(busy(&short, (2000, 3000), &[]), Some((1170, 0, Idle)));
         // Pauses that are longer than the work before them, and than 1 ms: a light load before a heavy one.
         let light = [(1000, 1001), (1003, 1004), (1006, 1100)];
         assert_eq!(busy(&light, (1050, 1100), &[]), Some((1006, 0, Idle)));
@@ -574,6 +591,26 @@ mod tests {
         // The disk had no request at the start of the wait.
         assert_eq!(busy(&one, (990, 1060), &[]), None);
         assert_eq!(log(&[]).busy(DISK, (1050, 1060)), None);
+    }
+
+    #[test]
+    fn the_idle_time_before_a_busy_time_is_known_if_the_request_before_it_is() {
+        let idle = |all: &[(u64, u64)]| {
+            let all: Vec<Done> = all.iter().copied().map(done_ms).collect();
+            let mut log = log(&all);
+            let wait = (2050 * MS, 2090 * MS);
+            log.waited(DISK, wait, false);
+            log.finish();
+            let busy = log.busy(DISK, wait).unwrap();
+            assert_eq!(busy.since, 2000 * MS);
+            busy.idle.map(|idle| idle / MS)
+        };
+        assert_eq!(idle(&[(1000, 1060), (2000, 2090)]), Some(940));
+        // The first request in the trace.
+        assert_eq!(idle(&[(2000, 2090)]), None);
+        // The disk may have had a request whose issue was not seen.
+        assert_eq!(idle(&[(1000, 1060), (1500, 1500), (2000, 2090)]), Some(500));
+        assert_eq!(idle(&[(1000, 1060), (2000, 2089), (2090, 2090)]), None);
     }
 
     #[test]
@@ -608,7 +645,7 @@ mod tests {
             busy.before
         };
         assert_eq!(before(&[], None), Before::Idle);
-        // It is still at the disk at the end of the trace.
+        // A request is still at the disk at the end of the trace.
         assert_eq!(before(&[900], None), Before::Missing);
         assert_eq!(before(&[1000, 1010], None), Before::Idle);
         // The issue of a request that is completed later was not seen.

@@ -98,7 +98,7 @@ mod tests {
     use SwitchedOut::{Blocked, Dead, Preempted};
 
     #[test]
-    fn a_state_is_what_the_kernel_of_the_trace_means() {
+    fn a_state_is_decoded_for_the_kernel_of_the_trace() {
         let table = [
             ("7.2.12+deb14-amd64", 0x100, Preempted),
             ("7.2.12+deb14-amd64", 1, Blocked(Sleep::Interruptible)),

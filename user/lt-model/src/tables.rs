@@ -8,10 +8,11 @@
 //!                                                 `-----> not measured: the start or the end was not recorded
 //! ```
 //!
-//! Events come in time order. Only operations in flight, the rows and the worst cases are kept. A duration is measured
-//! only if every event between its start and its end was recorded. An operation of a CPU must not span a gap of that
-//! CPU. An operation of a thread, a disk or a packet must not span a gap of any CPU, since it may have ended and started
-//! again there. Each operation that cannot be measured is counted with the reason.
+//! Events come in time order. Only operations in flight, what is known of each thread and CPU, the rows and the worst
+//! cases are kept. A duration is measured only if every event between its start and its end was recorded. An operation
+//! of a CPU must not span a gap of that CPU. An operation of a thread, a disk or a packet must not span a gap of any
+//! CPU, since it may have ended and started again there. Each operation that cannot be measured is counted with the
+//! reason.
 
 mod calls;
 mod cpu;

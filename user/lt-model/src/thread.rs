@@ -14,7 +14,7 @@ pub struct Thread {
     pub tid: i32,
     /// The last name of the thread.
     pub name: Option<Name>,
-    /// Earlier names in order of time, each with the time after the last event that has it.
+    /// Earlier names in order of time, each with the time just after the last event that has the name.
     pub earlier: Vec<(u64, Name)>,
     /// Whether the first event is the thread's creation.
     pub born: bool,

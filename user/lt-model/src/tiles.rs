@@ -142,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn those_in_a_part_of_the_time_are_found(
+        fn intervals_that_overlap_a_time_are_found(
             lengths in prop::collection::vec(1..4u64, 0..20), from in 0..50u64, took in 0..50u64
         ) {
             let mut tiles = Tiles::default();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_few_more_than_there_are() {
+    fn a_growing_list_has_little_unused_room() {
         let mut list = Vec::new();
         for i in 0..1000 {
             push(&mut list, i);

@@ -20,7 +20,7 @@ pub struct Wakers {
     known: Kinds<(u32, Option<Context>)>,
     /// The completed requests, by the number of the waker.
     requests: Vec<(u32, Request)>,
-    /// Numbers of the wakers that are a timer set by the wakee, or by another thread of its program.
+    /// Numbers of the wakers that are timers set by the wakee, or by another thread of its program.
     timeouts: Vec<u32>,
     /// Helpers, by the number of the waker.
     helpers: Vec<(u32, Helper)>,

@@ -114,6 +114,11 @@ impl Ended {
     }
 }
 
+/// Returns the least number of steps of the trace that these stand for.
+fn least(told: &[Told]) -> usize {
+    told.iter().map(Told::steps).sum()
+}
+
 struct Judge<'a> {
     limits: &'a Limits,
     /// The trace.
@@ -230,9 +235,10 @@ impl Judge<'_> {
         for (at, one) in told.iter().enumerate() {
             let (what, cpu, time) = match one {
                 Told::More(number) => {
-                    let left = steps.clone().count();
-                    let after: usize = told[at + 1..].iter().map(Told::steps).sum();
-                    if left != number + after {
+                    let (left, later) = (steps.clone().count(), &told[at + 1..]);
+                    let expected = number + least(later);
+                    let is_at_least = later.iter().any(Told::is_at_least);
+                    if left < expected || left > expected && !is_at_least {
                         return Ok(Err(format!("{left} steps follow the first {at}")));
                     }
                     steps.by_ref().take(*number).for_each(drop);
@@ -243,7 +249,17 @@ impl Judge<'_> {
             if one.steps() > 1 {
                 // This step stands for several preemptions of one task, and names one of them. The
                 // switch that follows has their total time.
-                let folded: Vec<_> = steps.by_ref().take(one.steps()).collect();
+                let mut folded: Vec<_> = steps.by_ref().take(one.steps()).collect();
+                if one.is_at_least() {
+                    // It also stands for the preemptions that follow, except those of later steps.
+                    let spare = steps.clone().count().saturating_sub(least(&told[at + 1..]));
+                    let pairs = steps.clone().zip(steps.clone().skip(1)).step_by(2);
+                    let is_one = |(back, out): &(&Step, &Step)| {
+                        back.what.starts_with("switch:") && out.what.starts_with("preempted:")
+                    };
+                    let more = pairs.take(spare / 2).take_while(is_one).count();
+                    folded.extend(steps.by_ref().take(2 * more));
+                }
                 let named = what.split('*').next().unwrap_or_default();
                 let is_odd = |(nth, step): (usize, &&Step)| {
                     let kind = if nth % 2 == 0 {
@@ -469,6 +485,58 @@ mod tests {
         assert_eq!(step("preempted:9/49").steps(), 1);
         assert_eq!(step("timer:f*2").steps(), 1);
         assert_eq!(Told::More(3).steps(), 3);
+        assert!(step("preempted:9/49*1023").is_at_least());
+        assert!(!step("preempted:9/49*1022").is_at_least() && !Told::More(1023).is_at_least());
+    }
+
+    /// The worker of a work item is preempted 1,100 times.
+    #[test]
+    fn a_step_with_the_maximum_number_of_preemptions_may_stand_for_more() {
+        let begin = [
+            IDLE,
+            "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
+            "[000] d.h1. 12 0 workqueue_queue_work: work struct=00000000cd function=do_it workqueue=q req_cpu=8192 cpu=0",
+            "[000] d.h2. 13 0 sched_waking: comm=kworker/0:1 pid=3 prio=120 target_cpu=000",
+            "[000] d.h1. 14 0 irq_handler_exit: irq=27 ret=handled",
+            "[000] d..2. 20 0 sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> \
+                next_comm=kworker/0:1 next_pid=3 next_prio=120",
+            "[000] ..... 22 3 workqueue_execute_start: work struct 00000000cd: function do_it",
+        ];
+        let mut lines = begin.map(str::to_string).to_vec();
+        for time in (100..).step_by(4).take(1100) {
+            lines.extend([
+                format!(
+                    "[000] d..2. {time} 3 sched_switch: prev_comm=kworker/0:1 prev_pid=3 prev_prio=120 prev_state=R+ \
+                     ==> next_comm=y next_pid=8 next_prio=49"
+                ),
+                format!(
+                    "[000] d..2. {} 8 sched_switch: prev_comm=y prev_pid=8 prev_prio=49 prev_state=S ==> \
+                     next_comm=kworker/0:1 next_pid=3 next_prio=120",
+                    time + 2
+                ),
+            ]);
+        }
+        let wakes = "[000] d..3. 5000 3 sched_waking: comm=x pid=9 prio=120 target_cpu=001";
+        lines.extend([wakes.to_string(), RUNS.replace(" 90 0 ", " 6000 0 ")]);
+        let head = IRQ_HEAD.replace("preempted=0", "preempted=1100");
+        let worker = "waking:3@0+1000 switch:3(kworker/0:1)/120@0+7000 work:do_it@0+2000";
+        let told = |worker: &str, times: &str| {
+            let chain = format!(
+                "irq:27@0+0 queue:do_it@0+2000 {worker} preempted:8(y)/49{times}@0+2276000 \
+                 switch:3(kworker/0:1)/120@0+2200000 waking:9@0+502000 switch:9(x)/120@1+1000000"
+            );
+            faults(&lines, &alert(1, 9, START + 10_000, &head, &chain))
+        };
+        assert_eq!(told(worker, "*1023"), [""; 0]);
+        assert_eq!(told("more(3)+10000", "*1023"), [""; 0]);
+        for wrong in [
+            told("more(2)+10000", "*1023"),
+            told("more(3)+10000", "*1022"),
+            told(worker, "*1022"),
+            told(worker, ""),
+        ] {
+            assert_ne!(wrong, [""; 0]);
+        }
     }
 
     const IRQ_HEAD: &str = "origin=irq irq=27 action=\"eth0\" target_cpu=1 prio=120 preempted=0";

@@ -690,6 +690,16 @@ fn a_fault_of_a_value_names_the_parameter_and_what_it_takes() {
             "read,",
             "p: expected names separated by commas, or all",
         ),
+        (
+            &KEY,
+            "same",
+            "p: expected one or two of arg0 to arg4 (or arg0:32, :16, :8), tid, cpu, ret, comma-separated",
+        ),
+        (
+            &FIELDS,
+            "none",
+            "p: expected one or two of arg0 to arg4 (or arg0:32, :16, :8), tid, cpu, ret, comma-separated, or same",
+        ),
     ] {
         let fault = param.parse(text.as_bytes(), &lookup).unwrap_err();
         assert_eq!(fault.to_string(), format!("{said}: \"{text}\""));

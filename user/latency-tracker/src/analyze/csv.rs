@@ -77,8 +77,8 @@ pub(super) fn line(fields: &[String]) -> String {
     fields.join(",")
 }
 
-/// Quotes a field if it contains a comma, a quote or the end of a line. Also if it ends with a space, because the
-/// output drops spaces at the end of a line.
+/// Quotes a field if it contains a comma, a quote or the end of a line, or if it ends with a space: the output drops
+/// spaces at the end of a line.
 fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) || text.ends_with(' ') {
         true => format!("\"{}\"", text.replace('"', "\"\"")),

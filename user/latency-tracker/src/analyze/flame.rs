@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_stacks_are_one_line_and_names_separate_no_frames() {
+    fn equal_stacks_are_one_line_and_semicolons_in_names_separate_no_frames() {
         let mut stacks = Stacks::default();
         let frames = ["a;b".to_string(), "c".to_string()];
         stacks.add(&frames, 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Chooses the steps of a path to show, and folds each run of others into one line.
+//! Chooses the steps of a path to show, and folds each run of other steps into one line.
 //!
 //! ```text
 //! steps  9ms  2us 5us 1us  30ms  3us  7ms
@@ -32,7 +32,7 @@ pub(crate) enum Row<'p> {
 /// length.
 pub(crate) fn rows(pieces: &[Piece], part: Part, depth: usize) -> Vec<Row<'_>> {
     let is_near = |piece: &Piece| piece.depth <= depth;
-    // Of the steps exactly as long as the shortest one shown, the earliest are shown.
+    // If several steps are exactly as long as the shortest step shown, the earliest are shown.
     let (least, mut of_least) = match part {
         Part::All => (0, usize::MAX),
         Part::From(least) => (least, usize::MAX),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_are_shown_and_the_rest_is_where_it_was() {
+    fn the_longest_steps_are_shown_and_the_others_are_folded_in_place() {
         let path = [9, 2, 5, 1, 30, 3, 7].map(|time| (time, 0));
         assert_eq!(shown(&path, Part::Longest(3), 9), [9, -3, 30, 3, 7]);
         assert_eq!(shown(&path, Part::Longest(1), 9), [-4, 30, -2]);
@@ -164,12 +164,12 @@ mod tests {
     }
 
     #[test]
-    fn of_steps_of_one_length_the_first_are_shown() {
+    fn the_first_of_equally_long_steps_are_shown() {
         assert_eq!(shown(&[(4, 0); 9], Part::Longest(3), 9), [4, 4, 4, -6]);
     }
 
     #[test]
-    fn what_is_deeper_is_folded_however_long_it_took() {
+    fn deeper_steps_are_folded_however_long_they_took() {
         let path = [(5, 0), (100, 1), (200, 2), (50, 1), (6, 0)];
         assert_eq!(shown(&path, Part::All, 1), [5, 100, -1, 50, 6]);
         assert_eq!(shown(&path, Part::Longest(2), 0), [5, -3, 6]);
@@ -193,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_are_all_of_the_path_in_its_order(
+        fn rows_contain_the_whole_path_in_order(
             of in prop::collection::vec((1..20u64, 0..4usize), 0..60), most in 0..30usize, depth in 0..4usize
         ) {
             let steps = steps(&of);
@@ -218,7 +218,7 @@ mod tests {
         }
 
         #[test]
-        fn times_are_in_order_and_told_apart(mut times in prop::collection::vec(0..u64::MAX / 4, 1..20)) {
+        fn successive_times_have_different_texts(mut times in prop::collection::vec(0..u64::MAX / 4, 1..20)) {
             times.sort_unstable();
             times.dedup();
             let texts = offsets(&times);

@@ -173,7 +173,7 @@ impl Output {
         }
     }
 
-    /// Writes alerts, gaps and coverage, gives all files their names, and prints what there is now.
+    /// Writes alerts, gaps and coverage, gives all files their names, and prints a summary.
     pub(super) fn finish(
         mut self,
         coverage: Vec<Coverage>,

@@ -89,7 +89,7 @@ impl Shown<'_> {
         out::printable(self.model.file_name(file))
     }
 
-    /// The file of the system call in which a thread was during all of these pieces, if it is the same one.
+    /// The file of the system call in which a thread was during these pieces, if the file is the same in each piece.
     pub(super) fn file_of<'p>(
         &self,
         mut pieces: impl Iterator<Item = &'p Piece>,
@@ -221,7 +221,7 @@ impl Shown<'_> {
         groups
     }
 
-    /// Prints the steps, one a line, and a line for each run of steps that is not shown.
+    /// Prints the steps, one per line, and a line for each run of steps that is not shown.
     fn path(&self, part: Part, depth: usize, lines: &mut Vec<String>) {
         let rows = fold::rows(self.pieces, part, depth);
         let begin = |row: &Row<'_>| match row {
@@ -396,7 +396,7 @@ impl Shown<'_> {
         }))
     }
 
-    /// The busy time of the disk for a free request of which a thread waited, if it is known.
+    /// How long a disk had been busy at the end of a wait for a free request, if this is known.
     fn busy_json(&self, sum: &why::Sum) -> Option<Busy> {
         let (_, busy) = why::busy(self.model, self.held_in(sum)?)?;
         Some(Busy {
@@ -404,6 +404,7 @@ impl Shown<'_> {
             time: busy.until - busy.since,
             at_least: busy.before != Before::Idle,
             longest_pause: busy.pause,
+            idle_before: busy.idle,
         })
     }
 
@@ -700,24 +701,27 @@ struct Sum {
 #[derive(Serialize)]
 struct Served {
     requests: u64,
-    /// Time of the wait in which the disk had at least one of them, ns.
+    /// Time of the wait in which the disk had at least one of these requests, ns.
     time: u64,
     /// Whether the time is a lower bound.
     at_least: bool,
     by: Vec<ServedFor>,
 }
 
-/// The busy time of a disk at the end of a wait for a free request of it.
+/// How long a disk had been busy at the end of a wait for a free request.
 #[derive(Serialize)]
 struct Busy {
     /// Start, ns.
     since: u64,
-    /// Time from then to the end of the wait, ns.
+    /// Time from `since` to the end of the wait, ns.
     time: u64,
     /// Whether the disk may have been busy before.
     at_least: bool,
     /// Upper bound of the pauses, ns.
     longest_pause: u64,
+    /// How long the disk had been idle before `since`, ns, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle_before: Option<u64>,
 }
 
 /// The requests of one thread.
@@ -787,7 +791,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_processor_sends_to_itself_is_not_another_one() {
+    fn an_interrupt_that_a_cpu_sends_to_itself_does_not_come_from_another_cpu() {
         let (other, own) = (path_of("call_function_single"), path_of("irq_work"));
         assert_eq!(
             other["said"],

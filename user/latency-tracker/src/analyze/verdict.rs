@@ -20,7 +20,7 @@ const OTHERS: usize = 2;
 /// Another cause is named only if it is at least 1/`LARGE` of the time.
 const LARGE: u64 = 5;
 
-/// Maximum number of threads named as those whose requests a disk served.
+/// Maximum number of threads that are named because a disk served their requests.
 const NAMED: usize = 4;
 
 impl Shown<'_> {
@@ -62,7 +62,8 @@ impl Shown<'_> {
         all
     }
 
-    /// The threads named as those whose requests a disk served, each once, without those that have ended in the trace.
+    /// The threads that are named because a disk served their requests, each once, except those that have ended in the
+    /// trace.
     pub(crate) fn served_threads(&self) -> Vec<Thread> {
         let mut threads = Vec::new();
         for of in self.named() {
@@ -183,8 +184,11 @@ impl Shown<'_> {
             0 => "without a pause".into(),
             pause => format!("with no pause longer than {}", Nanos(pause)),
         };
+        let idle = busy.idle.map_or(String::new(), |idle| {
+            format!("; before that, it had been idle for {}", Nanos(idle))
+        });
         Some(format!(
-            "By the end of the wait, {disk} had been busy for {least}{time}{since}, {pause}."
+            "By the end of the wait, {disk} had been busy for {least}{time}{since}, {pause}{idle}."
         ))
     }
 
@@ -241,7 +245,7 @@ impl Shown<'_> {
         let handler = waits.iter().find(|wait| wait.cpu == Some(longest.cpu))?;
         (longest.time >= of.time.div_ceil(LARGE)).then(|| {
             format!(
-                "; {}, which {did}, had waited {} for {}; the time since which {due} is not recorded",
+                "; {}, which {did}, had waited {} for {}; when {due} is not recorded",
                 self.name(handler.thread),
                 Nanos(longest.time),
                 longest.words(self.model, self.range.1, longest.time, false)
@@ -542,7 +546,8 @@ mod tests {
         assert!(lines.iter().any(row), "{lines:?}");
     }
 
-    /// Two disks share a tag. From 10 ms to 800 ms, 7 waits for it, for a request of 8:16. A request of 8:0 has it.
+    /// Two disks share a tag, which a request of disk 8:0 has. From 10 ms to 800 ms, thread 7 waits for this tag, for a
+    /// request of disk 8:16.
     #[test]
     fn the_disk_that_frees_a_tag_is_named_if_it_is_another_one() {
         let (first, second) = (Disk(8 << 20), Disk(8 << 20 | 16));
@@ -593,15 +598,15 @@ mod tests {
             said(None),
             format!("{held}; meanwhile disk 8:16 served no request; {woken}")
         );
-        // Its completion is not recorded.
+        // The completion of another request is not recorded.
         let unknown = "whether disk 8:16 served a request meanwhile is not recorded";
         let other = request(9, Stage::Issued, second, 2048);
         assert_eq!(said(Some(other)), format!("{held}; {unknown}; {woken}"));
     }
 
-    /// As on PREEMPT_RT, `ktimers/1` runs the timer of 7, and `hog/8` occupies the CPU of `ktimers/1`.
+    /// As on PREEMPT_RT, `ktimers/1` runs the timer of thread 7, and `hog/8` occupies the CPU of `ktimers/1`.
     #[test]
-    fn a_thread_that_runs_a_timer_and_waited_for_its_cpu_is_named_with_it() {
+    fn the_thread_that_runs_a_timer_is_named_if_it_had_waited_for_its_cpu() {
         let function = None;
         let said = |woken: u64, in_softirq: bool| {
             let (tid, name, target) = (5, &b"ktimers/1"[..], 1);
@@ -638,7 +643,7 @@ mod tests {
             shown.verdict().unwrap()
         };
         let timer = "99 % of the time (893ns): late/7 waited for a timer";
-        let handler = "ktimers/1/5, which ran the timer, had waited 600ns for CPU 1, which ran hog/8; the time since which the timer was due is not recorded.";
+        let handler = "ktimers/1/5, which ran the timer, had waited 600ns for CPU 1, which ran hog/8; when the timer was due is not recorded.";
         assert_eq!(said(300, true), format!("{timer}; {handler}"));
         // A short time, or the interrupt of another timer on top of that thread.
         for other in [said(850, true), said(300, false)] {

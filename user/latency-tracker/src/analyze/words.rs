@@ -335,7 +335,7 @@ pub(super) fn remedy(why: Unrecorded) -> Option<&'static str> {
     }
 }
 
-/// Whether an interrupt with that name comes from another CPU. Of the other interrupts without a device handler, a CPU
+/// Whether an interrupt with that name comes from another CPU. As for other interrupts without a device handler, a CPU
 /// sends `irq_work` to itself, and the remaining ones report errors and overheating.
 pub(super) fn is_call(model: &Model, name: Name) -> bool {
     let calls = ["reschedule", "call_function", "call_function_single"];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `apply`: makes the running instances match configuration files. Unchanged instances keep running; if the cgroup of
-//! one does not exist any longer, its path is looked up again.
-//! Instances that `apply` did not start are left alone, unless a line has the name and the tracker of one: `apply`
-//! then changes it, and treats it as its own.
+//! `apply`: makes the running instances match configuration files. Unchanged instances keep running. If the cgroup of
+//! an unchanged instance no longer exists, the path of the cgroup is looked up again.
+//! Instances that `apply` did not start are left alone, unless a line has the name and the tracker of such an instance:
+//! `apply` then changes it, and treats it as its own.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -205,7 +205,7 @@ impl<'a> Apply<'a> {
         let before = before.filter(|b| b.tracker == running.tracker).cloned();
         if before.is_none() && running.tracker != entry.tracker {
             bail!(
-                "an instance named {} of the tracker {} already runs; `apply` has not started it",
+                "an instance named {} of the tracker {} already runs; `apply` did not start it",
                 entry.name,
                 running.tracker
             );
@@ -311,7 +311,7 @@ impl<'a> Apply<'a> {
         };
         let mut changed = settings.to_vec();
         changed.extend(self.defaults(before, settings, tried));
-        // The kernel refuses these parameters with any value, also with the one that the instance has.
+        // The kernel refuses these parameters with any value, even the one that the instance has.
         changed.retain(|s| !fixed(s).is_some_and(|p| has(p, &s.value)));
         match create(self.root, &entry.name, &entry.tracker, &changed, &|_| ()) {
             Ok(()) => Ok(None),

@@ -168,7 +168,7 @@ mod tests {
         let page = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
         let why = page("latency-tracker-why.1");
         assert!(why.contains("[\\-\\- <COMMAND>...]"), "{why}");
-        // The captures are those of `record`.
+        // `profile record` saves no captures.
         let (record, other) = (
             page("latency-tracker-record.1"),
             page("latency-tracker-profile-record.1"),

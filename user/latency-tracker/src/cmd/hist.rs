@@ -252,7 +252,7 @@ mod tests {
             lines[4],
             "lost: alerts 1,234,567, events 99,999 (pool full)"
         );
-        // The counters are not those of an interval.
+        // The counters cover the time since the start, not an interval.
         let lines = footer(&hist.percentiles(0), hist.count(), &stats, false);
         assert_eq!(
             lines[2..],

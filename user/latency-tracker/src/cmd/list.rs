@@ -22,7 +22,7 @@ struct Row {
     #[serde(flatten)]
     instance: Instance,
     stats: Stats,
-    /// The number of the cgroup of the filter, if there is no such cgroup.
+    /// The number of a cgroup in the filter, if no cgroup has that number.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_cgroup: Option<u64>,
 }
@@ -237,7 +237,7 @@ fn show(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> 
     Ok(Outcome::Fine)
 }
 
-/// Returns commands that start an instance of a tracker, under a heading. A long command goes on in the next line.
+/// Returns commands that start an instance of a tracker, under a heading. A long command continues on the next line.
 fn examples(tracker: &str) -> Vec<String> {
     const GOES_ON: &str = " \\\n";
     let command = |line: &String| {

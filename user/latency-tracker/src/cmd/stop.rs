@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_that_is_removed_meanwhile_is_no_error_of_all() {
+    fn with_all_an_instance_that_was_removed_meanwhile_is_no_error() {
         let names = ["before", "between", "here"].map(String::from);
         let remove = |name: &str| match name {
             "before" => Err(ProcError::NoInstance(name.into()).into()),

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_from_before_the_start_is_at_least_that() {
+    fn a_delay_that_began_before_the_start_is_a_lower_bound() {
         let columns = Columns {
             name: 8,
             timestamp: false,
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_summed_and_seldom_spoken_of() {
+    fn losses_are_summed_and_reported_only_at_intervals() {
         let mut overruns = Overruns::default();
         assert_eq!(overruns.total(None), None);
         let now = Instant::now();

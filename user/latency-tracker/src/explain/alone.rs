@@ -12,8 +12,7 @@ use crate::ustack;
 const FUNCTIONS: usize = 10;
 const INSIDE: usize = 3;
 
-/// Describes the late operation, which ended or timed out at this time of day, and the longest of those `others` that
-/// are of the same thread and within it.
+/// As [`text`], with the time of day at which the late operation ended or timed out.
 pub(crate) fn text_at(late: &Alert, others: &[Alert], clock: &str) -> String {
     let text = text(late, others);
     match text.split_once('\n') {
@@ -22,7 +21,7 @@ pub(crate) fn text_at(late: &Alert, others: &[Alert], clock: &str) -> String {
     }
 }
 
-/// Describes the late operation, and the longest of those `others` that are of the same thread and within it.
+/// Describes the late operation, and the longest of the operations in `others` that its thread did during it.
 pub(crate) fn text(late: &Alert, others: &[Alert]) -> String {
     let mut lines = vec![head(late)];
     lines.extend(reasons(late, 2));
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_is_not_blamed_on_the_task_below_it() {
+    fn a_wakeup_by_an_interrupt_is_not_attributed_to_the_interrupted_task() {
         let waker =
             "state=D waker_pid=8 waker_tid=9 waker_comm=\"innocent\" context=hardirq queued=0";
         let text = text(&alert("offcpu", 9_000_000, 5_000_000, waker), &[]);
@@ -311,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_throttled_task_is_not_blamed_on_the_one_that_ran_instead() {
+    fn a_throttled_task_is_not_said_to_wait_for_the_task_that_ran_instead() {
         let said = |more: &str| {
             let by = "state=R+ by_pid=8 by_tid=8 by_comm=\"innocent\"";
             text(

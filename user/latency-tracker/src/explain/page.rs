@@ -20,7 +20,7 @@ use crate::analyze::words::{Facts, used_by};
 use crate::html::{Cell, Cells, Column, Page, Row, Table, View};
 use crate::trace::Told;
 
-/// Maximum number of views. Of more alerts, only the ones with the longest delays have a view.
+/// Maximum number of views. If there are more alerts, only those with the longest delays have a view.
 const VIEWS: usize = 50;
 
 /// The page. Given the number of views, `bars` returns the maximum number of bars in each. `beside`: see

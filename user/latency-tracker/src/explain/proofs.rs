@@ -94,15 +94,15 @@ pub(super) struct Proofs<'a, 'b> {
     evidence: &'a Evidence,
     /// The thread of the alert.
     thread: Option<ThreadId>,
-    /// The stacks of this thread: of the alert itself, and of other alerts during the delay; in the order of their
-    /// times, one for each.
+    /// The stacks of this thread, from the alert itself and from other alerts during the delay: one for each time off
+    /// the CPU, in time order.
     stacks: Vec<Stack<'b>>,
     /// The alert's thread and its off-CPU time, if the alert shows that a quota held the thread back at first.
     held: Option<(ThreadId, (u64, u64))>,
 }
 
 impl<'a, 'b> Proofs<'a, 'b> {
-    /// Collects the facts for an alert. Of the alerts in `beside`, those about times within its delay count.
+    /// Collects the facts for an alert. An alert in `beside` counts if it is about a time within this alert's delay.
     pub(super) fn new(
         model: &'a Model,
         evidence: &'a Evidence,
@@ -127,7 +127,8 @@ impl<'a, 'b> Proofs<'a, 'b> {
         let inside = beside.iter().copied().filter(is_inside);
         let others = inside.filter_map(|other| stack(other, Some(other)));
         let mut stacks: Vec<Stack<'b>> = stack(alert, None).into_iter().chain(others).collect();
-        // Of two stacks of one time, that of the alert itself stays: the sort is stable.
+        // If two stacks belong to the same time, the stack of the alert itself stays: it is the first, and the sort is
+        // stable.
         stacks.sort_by_key(|stack| stack.range);
         stacks.dedup_by_key(|stack| stack.range);
         let held = thread.filter(|_| resource::is_held_by_quota(alert));
@@ -178,11 +179,11 @@ impl<'a, 'b> Proofs<'a, 'b> {
         stack.flatten()
     }
 
-    /// The stack that belongs to all of this time.
+    /// The stack whose time off the CPU covers all of this time.
     fn stack_at(&self, begin: u64, end: u64) -> Option<&Stack<'b>> {
         let later = self.stacks.partition_point(|stack| stack.range.0 <= begin);
         let earlier = self.stacks.get(..later)?.iter().rev();
-        // Times of stacks that overlap belong to one time off the CPU, and have the same end.
+        // Ranges that overlap belong to the same time off the CPU, and have the same end.
         let mut near = earlier.take_while(|stack| begin < stack.range.1);
         near.find(|stack| end <= stack.range.1)
     }

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_stands_for_what_its_innermost_known_function_waits_for() {
+    fn a_sleep_is_attributed_to_its_innermost_known_function() {
         let dirty = [
             "balance_dirty_pages.isra.0+0x1c/0x90",
             "ext4_buffered_write_iter+0x70/0x120",

@@ -42,7 +42,7 @@ impl Run<'_> {
     }
 }
 
-/// The runs of a path, by start. Each step is in one of them.
+/// The runs of a path, by start. Each step is in exactly one run.
 pub(super) fn runs(pieces: &[Piece]) -> Vec<Run<'_>> {
     let mut runs: Vec<Run<'_>> = Vec::new();
     for piece in pieces {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stops_for_longer_is_not() {
+    fn what_goes_on_after_a_longer_pause_is_another_run() {
         let (ran, other) = (Cause::Running(None), Cause::Transit);
         let path = path(&[(ran, 1_000), (other, 101), (ran, 1_000)]);
         assert_eq!(

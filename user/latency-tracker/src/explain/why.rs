@@ -29,7 +29,7 @@ pub(super) struct Why<'a> {
     alert: &'a Alert,
     from: u64,
     to: u64,
-    /// The alert's thread and its path, if it belongs to a thread in the trace.
+    /// The alert's thread and the path of this thread; `None` if the alert belongs to no thread in the trace.
     thread: Option<(ThreadId, Vec<Piece>)>,
     /// Facts that are not in the trace.
     facts: Facts,

@@ -9,12 +9,12 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use lt_common::clock;
 use lt_common::out::note;
 use lt_common::wait::{Chunk, Lines};
 use lt_export::{Outbox, Record, Resource};
 use lt_proc::{ProcError, ProcRoot, StreamLine};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::time::{ClockId, clock_gettime};
 
 /// Once a message has this many alerts, no more are read for it.
 const MOST: usize = 1024;
@@ -156,8 +156,8 @@ fn message(mut read: impl FnMut() -> io::Result<Chunk>) -> (Vec<Record>, u64, St
 /// Returns the time of day of a time in `CLOCK_MONOTONIC`, ns. A suspend since then shifts the result. Few alerts are
 /// affected: the kernel wakes this thread at most once a second, and the thread pauses for [`TOGETHER`].
 fn time_of(monotonic: u64) -> SystemTime {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
-    SystemTime::now() - now.saturating_sub(Duration::from_nanos(monotonic))
+    let ago = clock::monotonic().saturating_sub(monotonic);
+    SystemTime::now() - Duration::from_nanos(ago)
 }
 
 #[cfg(test)]

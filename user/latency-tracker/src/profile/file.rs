@@ -50,7 +50,7 @@ pub(crate) struct Sample {
     pub(crate) begin: u64,
     /// `CLOCK_MONOTONIC` ns.
     pub(crate) end: u64,
-    /// When it ended, seconds since 1970; of a profile that a reset ended, when it was read.
+    /// When the sample ended, seconds since 1970; for a profile that a reset ended, when it was read.
     pub(crate) time: u64,
     /// For each class, a count for each row.
     pub(crate) counts: Counts,
@@ -297,7 +297,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_file_is_said() {
+    fn what_is_wrong_with_a_file_is_reported() {
         let text = serde_json::to_string(&file(&[1, 2], &[(&[1, 2], &[3, 4])])).unwrap();
         for (from, to, error) in [
             ("latency-tracker profile", "x", "not a profile: expected"),

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_documented_ones() {
+    fn the_defaults_are_as_documented() {
         let args = parse(&["slow", "block", "threshold=10ms", "dev=sda"]).unwrap();
         assert_eq!(args.settings.len(), 2);
         assert_eq!(

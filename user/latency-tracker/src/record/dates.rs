@@ -129,13 +129,13 @@ mod tests {
         assert_eq!(jump(86_400, 0, 0), None);
         assert_eq!(jump(0, 864_000, 0), set("forward by 10days"));
         assert_eq!(jump(30, -60, 0), set("back by 1m"));
-        // In a suspend, the time of day and the time since boot run on.
+        // During a suspend, the time of day and the time since boot run on.
         assert_eq!(jump(3600, 0, 3600), Some(Jump::Suspended));
         assert_eq!(jump(3600, 1, 3600), set("forward by 1s"));
     }
 
     #[test]
-    fn dates_count_an_hour_after_boot_and_after_they_were_set() {
+    fn dates_are_settled_an_hour_after_boot_and_after_a_step() {
         let mut dates = Dates::start();
         assert_eq!(dates.look(), None);
         assert!(!dates.are_settled_at(SETTLED - Duration::from_secs(1)));

@@ -178,7 +178,7 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// Counts the events of a trace, and those of them that `extra` names; `None` if the trace cannot be read.
+/// Counts all events of a trace, and the events that `extra` names; `None` if the trace cannot be read.
 pub(super) fn count(trace: &Path, extra: &[&str]) -> Option<Count> {
     let mut reader = lt_ctf::Reader::open(trace).ok()?;
     let is_extra = |class: &lt_ctf::Class| extra.iter().any(|event| matches(event, &class.name));

@@ -28,7 +28,6 @@ use lt_common::out::{self, note};
 use lt_common::pids::are_numbered_as_in_alerts;
 use lt_proc::evidence::{Evidence, Function, Task};
 use lt_proc::{Alert, Nanos};
-use nix::time::{ClockId, clock_gettime};
 
 use self::cgroups::Groups;
 use self::disks::Disks;
@@ -164,11 +163,6 @@ impl fmt::Display for Collector {
             Nanos(self.took.as_nanos() as u64)
         )
     }
-}
-
-/// `CLOCK_MONOTONIC`, ns, as in alerts.
-pub(super) fn now() -> u64 {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| Duration::from(t).as_nanos() as u64)
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl Flight {
                     ),
                     false => (
                         "LTTng's session daemon ended".to_string(),
-                        "both were started",
+                        "it and the session were started",
                     ),
                 };
                 if let Some(session) = self.session.take() {

@@ -10,23 +10,24 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use lt_common::clock::monotonic;
 use lt_common::lttng;
 use lt_common::out::note;
 use lt_proc::{Instance, ProcError, ProcRoot, Setting};
 use serde::{Deserialize, Serialize};
 
-use super::evidence::now;
 use super::same::difference;
+use crate::ustack::start_in;
 
 /// Maximum time between the note of a request for an instance and the creation of the instance, ns.
 const CREATION: u64 = 10_000_000_000;
 
-/// The end of the name of a note that is being written.
+/// Extension of the file of a note that is being written.
 const NEW: &str = "new";
 
 /// The resources that a run has set up, noted for the next run.
 ///
-/// A note with other fields is of another version, which may have left what this version does not know.
+/// A note with other fields was written by another version, which may have left resources unknown to this version.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Owned {
@@ -86,15 +87,15 @@ impl Note {
         }
     }
 
-    /// Notes an instance whose name has the PID of this run. Comes before its creation: a run that is killed between the
-    /// two leaves no instance without a note.
+    /// Notes an instance whose name has the PID of this run. Must be called before the instance is created, so that a
+    /// run that is killed in between leaves no instance without a note.
     pub(crate) fn has_own(&mut self, name: &str) {
         self.knows(name, Known::ByName);
     }
 
-    /// Notes the request for an instance whose name has no PID. Comes before its creation.
+    /// Notes the request for an instance whose name has no PID. Must be called before the instance is created.
     pub(crate) fn requests(&mut self, name: &str, request: String) {
-        self.knows(name, Known::Requested(request, now()));
+        self.knows(name, Known::Requested(request, monotonic()));
     }
 
     /// Notes an instance of this run, which was created at `created`.
@@ -244,8 +245,9 @@ fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) -> bool {
     is_tidy
 }
 
-/// Whether the line `now` is of the instance that was noted as `noted`. A run may have been killed after it enabled the
-/// instance and before it noted this; with `worst=1`, each alert raises the threshold.
+/// Whether the line `now` describes the instance that was noted as `noted`. Ignores `enabled`, because a run may have
+/// been killed after it enabled the instance and before it noted this; and, with `worst=1`, the threshold, which each
+/// alert raises.
 fn is_same(now: &str, noted: &str) -> bool {
     let raises = noted.split(' ').any(|word| word == "worst=1");
     let is_fixed = |word: &&str| {
@@ -275,11 +277,9 @@ fn drop_session(session: &str) {
     }
 }
 
-/// Field 22 of /proc/PID/stat. The name before it may contain anything, but ends with the last `)`.
+/// The time at which a process started, in ticks since boot.
 fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(") ")?;
-    rest.split(' ').nth(19)?.parse().ok()
+    start_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 #[cfg(test)]
@@ -331,7 +331,7 @@ mod tests {
         let now = |line: &str| Instance::parse(line).unwrap();
         let ours = now("a block threshold=10000000 dev=all enabled=0");
         assert!(is_requested(&ours, 100, request, 90));
-        // These are other programs' instances, or changed by one.
+        // These are instances of other programs, or were changed by another program.
         assert!(!is_requested(&ours, 80, request, 90));
         assert!(!is_requested(&ours, 90 + CREATION, request, 90));
         for other in [

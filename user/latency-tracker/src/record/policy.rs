@@ -54,7 +54,7 @@ pub(crate) struct History {
     pub(crate) taken: usize,
     /// Captures skipped by the policy, or for lack of room: at most one for each wakeup.
     pub(crate) skipped: usize,
-    /// Wake-ups for which no trace was saved.
+    /// Wakeups for which no trace was saved.
     pub(crate) failed: usize,
     /// Captures that the relay daemon did not get.
     pub(crate) unsent: usize,

@@ -16,10 +16,10 @@ use lt_proc::{Alert, ProcRoot, StreamLine};
 
 use crate::ustack::Names;
 
-/// At one wake-up, nothing more is read once there are this many alerts, so that a storm cannot prevent a capture.
+/// At one wakeup, nothing more is read once there are this many alerts, so that a storm cannot prevent a capture.
 const MOST: usize = 4096;
 
-/// The result of one wake-up.
+/// The result of one wakeup.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Woken {
     pub(crate) alerts: Vec<Alert>,

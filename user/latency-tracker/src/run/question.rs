@@ -20,7 +20,7 @@ const TREE: &str = "tree";
 pub(crate) fn descendants(pid: u32) -> Result<[Setting; 2]> {
     if !are_numbered_as_in_alerts(Path::new("/")) {
         return Err(Refusal::new(
-            "a command cannot be followed from inside a PID namespace: there it has another ID than in the kernel",
+            "a command cannot be followed from inside a PID namespace: there its ID differs from its ID in the kernel",
             "run it outside the container",
         )
         .into());

@@ -122,7 +122,7 @@ mod tests {
     use crate::cli::{Cli, Command};
 
     #[test]
-    fn it_is_something_or_a_file() {
+    fn what_or_a_file_is_required() {
         let parse = |words: &[&str]| {
             let all = ["lt", "stacks"].iter().chain(words);
             match Cli::try_parse_from(all).map(|cli| cli.command) {

@@ -70,7 +70,7 @@ pub(super) struct Source {
     pub(super) has_older: bool,
     /// Counters of what is missing, with a sentence each.
     pub(super) losses: Vec<(String, u64, &'static str)>,
-    /// Whether operations are known to have been late although none of their alerts may have been read.
+    /// Whether some operations are known to have been late, even if none of their alerts was read.
     pub(super) unread: bool,
     /// The exit status, unless it depends on the alerts.
     pub(super) outcome: Option<Outcome>,

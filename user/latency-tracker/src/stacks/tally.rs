@@ -177,7 +177,7 @@ pub(super) struct Sums {
     pub(super) by: By,
     /// Whether the sums cover all operations, late or not, as counted by the kernel.
     pub(super) is_exact: bool,
-    /// The longest total first. The groups without a stack, and of all other stacks, come last.
+    /// The longest total first. The groups without a stack, and the group `[other]`, come last.
     pub(super) groups: Vec<Group>,
     pub(super) all: Sum,
     /// Sum of the delays that are also in the histogram of the instance.

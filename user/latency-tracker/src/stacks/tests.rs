@@ -279,7 +279,7 @@ fn an_operation_counts_once_with_its_whole_delay() {
 }
 
 #[test]
-fn an_operation_in_flight_is_no_late_one_unless_it_has_raised_an_alert() {
+fn an_operation_in_flight_counts_as_late_only_if_it_has_raised_an_alert() {
     let all = [
         alert(1, 150, "timeout", 50, 7, &format!("stack=\"{SLEEP}\"")),
         alert(2, 150, "threshold", 20, 9, &format!("stack=\"{SLEEP}\"")),

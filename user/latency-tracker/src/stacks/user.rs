@@ -7,7 +7,7 @@ use lt_proc::{Alert, UserEnd, UserFrame, UserStack};
 
 use crate::ustack;
 
-/// What an alert has of the stack in user space.
+/// The stack in user space that an alert records, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum User {
     /// The functions, the innermost first, and whether outer functions may be missing.

@@ -129,7 +129,7 @@ pub(crate) fn read_within<B: Beside>(
             let mut builder = Builder::new();
             builder.limit(limit);
             builder.keep_only(wanted);
-            // Unreadable events are reported already.
+            // Unreadable events have already been reported.
             let _ = source.reader.seek(i64::MIN);
             let builder = source.pass(builder, interrupted, None)?;
             if let Kept::Nothing(bytes) = builder.kept() {
@@ -402,7 +402,7 @@ impl Source {
         mut each: impl FnMut(&mut Told, Got<'_>),
     ) -> Result<()> {
         let told = &mut self.told;
-        // A second pass counts again.
+        // A second pass starts its counts from 0.
         (told.events, told.lost, told.packets, told.damaged) = (0, 0, 0, 0);
         let mut looked = 0;
         loop {
@@ -533,7 +533,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_a_kernel_lost_is_known_beside_the_trace_of_a_program() {
+    fn events_that_a_kernel_lost_are_known_if_the_trace_of_a_program_is_also_read() {
         let dir = traces();
         let alone = told(&dir.path().join("all"));
         assert!(alone.lost > 0);
@@ -576,7 +576,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn damaged_packets_cost_what_they_hold_and_are_told() {
+    fn only_the_events_in_damaged_packets_are_lost_and_this_is_reported() {
         let dir = traces();
         let trace = dir.path().join("compact");
         let whole = told(&trace);
@@ -630,7 +630,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn packets_that_are_missing_are_told() {
+    fn missing_packets_are_reported() {
         let dir = traces();
         let trace = dir.path().join("compact");
         assert_eq!(told(&trace).caveats(), [""; 0]);
@@ -657,7 +657,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_trace_that_grows_while_it_is_read_is_told() {
+    fn a_trace_that_grows_while_it_is_read_is_reported() {
         let dir = traces();
         let trace = dir.path().join("compact");
         let whole = told(&trace);

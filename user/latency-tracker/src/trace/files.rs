@@ -275,7 +275,7 @@ impl Text {
 }
 
 impl Arguments {
-    /// What the call does with files; `None` if it does nothing, since an argument is no descriptor.
+    /// What the call does with files; `None` if it does nothing, since an argument is not a descriptor.
     fn access<'a>(&self, event: &lt_ctf::Event<'a>) -> Option<Access<'a>> {
         const MAP_ANONYMOUS: i64 = 0x20;
         let fd = |field| descriptor(event, field).filter(|fd| *fd >= 0);
@@ -355,8 +355,8 @@ fn ioctl(fd: i32, command: Option<u64>) -> Access<'static> {
     }
 }
 
-/// A call without a name, by its number. On most architectures, a new call has the same number; on the others, it has a
-/// larger one, which may be any call.
+/// A call without a name, by its number. Most architectures give a new call the same number. On the others, the number
+/// is larger, and may stand for any call.
 fn unknown(number: Option<u64>) -> Access<'static> {
     match number {
         // io_uring_setup, io_uring_enter and io_uring_register

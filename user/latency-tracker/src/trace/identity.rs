@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Which trace this is, and of which host, by its metadata and the headers of its packets.
+//! Identifies a trace and its host, by the metadata and the headers of packets.
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -15,8 +15,8 @@ use super::several::{self, SECOND, environment, nanoseconds};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// Distinguishes the traces of a host: a part of the UUID (without one, a hash of the path), the start, and a hash
-    /// of the UUID and the range of each stream. It differs between snapshots in which one CPU has other packets, and
-    /// changes when a trace grows.
+    /// of the UUID and the range of each stream. It differs between snapshots in which one CPU has different packets,
+    /// and changes when a trace grows.
     pub(crate) id: String,
     /// Name of the host.
     pub(crate) host: Option<String>,
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_has_the_name_of_its_host_and_of_itself() {
+    fn a_trace_has_an_id_and_names_its_host() {
         let dir = traces();
         let of = |trace: &str| Identity::of(&dir.path().join(trace)).unwrap();
         let (compact, all) = (of("compact"), of("all"));
@@ -157,7 +157,7 @@ mod tests {
 
     /// As in snapshots of one session: the buffer of one CPU has wrapped, or has more packets at its end.
     #[test]
-    fn a_trace_in_which_one_stream_has_other_packets_has_another_name() {
+    fn a_trace_in_which_one_stream_has_different_packets_has_a_different_id() {
         const PACKET: usize = 16384;
         let dir = traces();
         let trace = dir.path().join("compact");
@@ -173,7 +173,7 @@ mod tests {
             fs::write(&file, whole).unwrap();
         }
         assert!(!names.insert(id()));
-        // A copy has the same name.
+        // A copy has the same ID.
         let copy = dir.path().join("copy");
         fs::rename(&trace, &copy).unwrap();
         assert!(names.contains(&Identity::of(&copy).unwrap().id));

@@ -41,9 +41,14 @@ pub(super) enum Kind {
     Ipi(String),
     IpiEnd,
     Request(Stage, FieldIndex, FieldIndex, Operation),
-    Remap([FieldIndex; 4]),
+    Remap([FieldIndex; 4], Option<FieldIndex>),
     Dirty(FieldIndex, FieldIndex),
-    Completed(FieldIndex, Option<(FieldIndex, FieldIndex)>, Operation),
+    Completed(
+        FieldIndex,
+        Option<(FieldIndex, FieldIndex)>,
+        Operation,
+        Option<FieldIndex>,
+    ),
 }
 
 /// The fields with the purpose of a request.
@@ -200,16 +205,20 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "block_rq_issue" => {
             Kind::Request(Stage::Issued, field("dev")?, field("sector")?, operation)
         }
-        "block_bio_remap" => Kind::Remap([
-            field("old_dev")?,
-            field("old_sector")?,
-            field("dev")?,
-            field("sector")?,
-        ]),
+        "block_bio_remap" => Kind::Remap(
+            [
+                field("old_dev")?,
+                field("old_sector")?,
+                field("dev")?,
+                field("sector")?,
+            ],
+            field("nr_sector"),
+        ),
         "writeback_balance_dirty_pages" => Kind::Dirty(field("bdi")?, field("pause")?),
         "block_rq_complete" => {
             let range = field("sector").zip(field("nr_sector"));
-            Kind::Completed(field("dev")?, range, operation)
+            let error = field("error").or_else(|| field("errors"));
+            Kind::Completed(field("dev")?, range, operation, error)
         }
         // Before LTTng 2.6, every system call ended with this event.
         "exit_syscall" => Kind::Return,
@@ -437,7 +446,7 @@ impl Kind {
                 let disk = Disk(unsigned(*dev)?);
                 match operation.of(event) {
                     (Purpose::Flush, Some(0)) if *stage == Stage::Issued => What::Flush { disk },
-                    // Without sectors, it has no position: it waits for a flush, or is a command.
+                    // A request without sectors has no position: it waits for a flush, or is a command.
                     (_, Some(0)) => return None,
                     (_, sectors) => What::Request {
                         stage: *stage,
@@ -447,10 +456,18 @@ impl Kind {
                     },
                 }
             }
-            Self::Remap([old_dev, old_sector, dev, sector]) => What::Remap {
-                from: (Disk(unsigned(*old_dev)?), event.unsigned(*old_sector)?),
-                to: (Disk(unsigned(*dev)?), event.unsigned(*sector)?),
-            },
+            Self::Remap([old_dev, old_sector, dev, sector], sectors) => {
+                let sectors = sectors.and_then(unsigned);
+                // A flush has no position.
+                if sectors == Some(0) {
+                    return None;
+                }
+                What::Remap {
+                    from: (Disk(unsigned(*old_dev)?), event.unsigned(*old_sector)?),
+                    to: (Disk(unsigned(*dev)?), event.unsigned(*sector)?),
+                    sectors: sectors.unwrap_or(0),
+                }
+            }
             Self::Dirty(bdi, pause) => {
                 // Without a pause the thread does not sleep.
                 event.signed(*pause).filter(|pause| *pause > 0)?;
@@ -458,18 +475,24 @@ impl Kind {
                     disk: event.bytes(*bdi).and_then(disk_of),
                 }
             }
-            Self::Completed(dev, range, operation) => What::Completed {
-                disk: Disk(unsigned(*dev)?),
-                kind: match operation.of(event) {
-                    // No data, only a flush.
-                    (Purpose::Plain, Some(0)) => Purpose::Flush,
-                    (kind, _) => kind,
-                },
-                range: range.and_then(|(sector, sectors)| {
-                    let sectors = unsigned(sectors).filter(|sectors| *sectors > 0)?;
-                    Some((event.unsigned(sector)?, sectors))
-                }),
-            },
+            Self::Completed(dev, range, operation, error) => {
+                let error = error.and_then(|error| event.signed(error));
+                let has_failed = error.is_some_and(|error| error != 0);
+                What::Completed {
+                    disk: Disk(unsigned(*dev)?),
+                    kind: match operation.of(event) {
+                        // It has not ended: a SCSI disk reports an error, but no completed byte. The rest follows.
+                        (Purpose::Plain | Purpose::Discard, Some(0)) if has_failed => return None,
+                        // It had no data, and waited for a flush. The kernel has cleared the flag that shows this.
+                        (Purpose::Plain, Some(0)) => Purpose::Flush,
+                        (kind, _) => kind,
+                    },
+                    range: range.and_then(|(sector, sectors)| {
+                        let sectors = unsigned(sectors).filter(|sectors| *sectors > 0)?;
+                        Some((event.unsigned(sector)?, sectors))
+                    }),
+                }
+            }
         })
     }
 }
@@ -624,7 +647,65 @@ mod tests {
     }
 
     #[test]
-    fn the_letters_and_the_bits_of_a_request_say_what_it_is_for() {
+    fn a_bio_is_passed_on_with_its_length() {
+        for (sectors, is_known) in [(16u32, true), (0, false)] {
+            let fields = [
+                ("dev", unsigned(32), &(8u32 << 20).to_le_bytes()[..]),
+                ("sector", unsigned(64), &2056u64.to_le_bytes()),
+                ("nr_sector", unsigned(32), &sectors.to_le_bytes()),
+                ("old_dev", unsigned(32), &(254u32 << 20).to_le_bytes()),
+                ("old_sector", unsigned(64), &8u64.to_le_bytes()),
+            ];
+            let dir = trace_of("block:block_bio_remap", &fields);
+            let mut reader = Reader::open(dir.path()).unwrap();
+            let kind = kind(reader.classes().next().unwrap()).unwrap();
+            let Some(Item::Event(event)) = reader.next().unwrap() else {
+                panic!("no event");
+            };
+            let expected = is_known.then_some(What::Remap {
+                from: (Disk(254 << 20), 8),
+                to: (Disk(8 << 20), 2056),
+                sectors,
+            });
+            assert_eq!(kind.what(&event, Release(7, 2)), expected);
+        }
+    }
+
+    #[test]
+    fn an_error_without_a_completed_sector_is_not_the_end_of_a_flush() {
+        let ended = |error: i32, letters: &[u8]| {
+            let text = json!({"type": "null-terminated-string"});
+            let fields = [
+                ("dev", unsigned(32), &(8u32 << 20).to_le_bytes()[..]),
+                ("sector", unsigned(64), &64u64.to_le_bytes()),
+                ("nr_sector", unsigned(32), &0u32.to_le_bytes()),
+                ("error", signed(32), &error.to_le_bytes()),
+                ("rwbs", text, letters),
+            ];
+            let dir = trace_of("block:block_rq_complete", &fields);
+            let mut reader = Reader::open(dir.path()).unwrap();
+            let kind = kind(reader.classes().next().unwrap()).unwrap();
+            let Some(Item::Event(event)) = reader.next().unwrap() else {
+                panic!("no event");
+            };
+            let what = kind.what(&event, Release(7, 2));
+            what.map(|what| match what {
+                What::Completed {
+                    kind, range: None, ..
+                } => kind,
+                other => panic!("{other:?}"),
+            })
+        };
+        for letters in [&b"R\0"[..], b"WS\0", b"D\0"] {
+            assert_eq!(ended(-5, letters), None);
+        }
+        assert_eq!(ended(0, b"WS\0"), Some(Purpose::Flush));
+        assert_eq!(ended(-5, b"FF\0"), Some(Purpose::Flush));
+        assert_eq!(ended(-5, b"N\0"), Some(Purpose::Other));
+    }
+
+    #[test]
+    fn the_letters_and_the_bits_of_a_request_show_its_purpose() {
         for (letters, bits, kind) in [
             (&b"R"[..], 1 << 2, Purpose::Plain),
             (b"WS", 1 | 1 << 5, Purpose::Plain),
@@ -664,7 +745,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bdi_is_of_a_disk() {
+    fn a_bdi_names_its_disk() {
         assert_eq!(disk_of(b"253:3"), Some(Disk(253 << 20 | 3)));
         assert_eq!(disk_of(b"8:0\0\0"), Some(Disk(8 << 20)));
         assert_eq!(disk_of(b"btrfs-1"), None);
@@ -672,7 +753,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_is_one_of_the_kernel() {
+    fn only_events_of_kernel_systems_are_used() {
         assert_eq!(split("sched_switch"), Some((None, "sched_switch")));
         let perf = Some((Some("sched"), "sched_switch"));
         assert_eq!(split("sched:sched_switch"), perf);

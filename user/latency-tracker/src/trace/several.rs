@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_traces_have_both_does_not_count_twice() {
+    fn traces_with_common_events_are_refused() {
         let dir = two_parts(1);
         let refused = told(&dir.path().join("parts")).err().unwrap().to_string();
         assert!(

@@ -72,7 +72,7 @@ pub(crate) enum Need {
     Files,
     /// Calls of `futex`, or of its relatives that wait.
     Futex,
-    /// Calls of this function with the address of a packet, by perf's event of an fprobe.
+    /// Calls of this function with the address of a packet, as perf records them with an fprobe.
     Frees(&'static str),
     /// The current thread, as a field of the events themselves.
     Thread,
@@ -113,7 +113,7 @@ impl Need {
 }
 
 /// The function that an fprobe follows, and the field with the address of a packet. `perf probe` creates kprobes, in
-/// another group: these miss the calls in an interrupt of a kprobe's handler.
+/// another group: kprobes miss calls from an interrupt that interrupts the handler of a kprobe.
 fn frees(class: &Class) -> Option<(&str, FieldIndex)> {
     let function = class.name.strip_prefix("fprobes:")?;
     Some((function, class.field("skbaddr")?))

@@ -59,13 +59,13 @@ impl Told {
         Some(Duration::from_nanos(u64::try_from(since).ok()?))
     }
 
-    /// The time of day of a time in CLOCK_MONOTONIC, ns, in UTC; as [`Self::since_1970`].
+    /// The time of day in UTC of a time in CLOCK_MONOTONIC, ns. `None` if the trace does not record it.
     pub(crate) fn time_of_day(&self, time: u64) -> Option<String> {
         let since = self.since_1970(time)?;
         Some(lt_common::clock::of_day(since.as_secs()))
     }
 
-    /// The time of day with milliseconds: `14:03:17.120`; as [`Self::time_of_day`].
+    /// As [`Self::time_of_day`], with milliseconds: `14:03:17.120`.
     pub(crate) fn instant_of_day(&self, time: u64) -> Option<String> {
         let (day, since) = (self.time_of_day(time)?, self.since_1970(time)?);
         Some(format!("{day}.{:03}", since.subsec_millis()))

@@ -13,9 +13,11 @@ use crate::explain::owner;
 /// Maximum number of threads that are listed.
 const MOST: usize = 5;
 
-/// Lists the longest of these late operations for each thread, without `late` and the operations within it. `lost` is
-/// the number of alerts that may be missing. Empty if there is no other late operation.
-pub(super) fn lines(late: &Alert, alerts: &[Alert], lost: u64) -> Vec<String> {
+/// Lists the longest late operation of each thread, except `late` and the operations within it. The thread of `late` may
+/// have been late again. `lost` is the number of
+/// alerts that may be missing. `takes_pids` is whether `why -p` takes a PID here, which is not the case inside a PID
+/// namespace. Empty if there is no other late operation.
+pub(super) fn lines(late: &Alert, alerts: &[Alert], lost: u64, takes_pids: bool) -> Vec<String> {
     let is_other = |alert: &&Alert| *alert != late && !is_inside(alert, late);
     let mut others: Vec<&Alert> = alerts.iter().filter(is_other).collect();
     others.sort_by_key(|alert| std::cmp::Reverse(alert.delay));
@@ -23,8 +25,10 @@ pub(super) fn lines(late: &Alert, alerts: &[Alert], lost: u64) -> Vec<String> {
     // A tid of 0 does not identify a thread.
     others.retain(|alert| alert.tid == 0 || threads.insert(alert.tid));
     let also = |alert: &&Alert| {
+        let is_again = alert.tid != 0 && alert.tid == late.tid;
         let text = format!(
-            "also late: {}, {}, {}",
+            "{}: {}, {}, {}",
+            if is_again { "late again" } else { "also late" },
             owner(alert),
             what(alert),
             took(alert)
@@ -39,9 +43,10 @@ pub(super) fn lines(late: &Alert, alerts: &[Alert], lost: u64) -> Vec<String> {
         let lost = out::plural(usize::try_from(lost).unwrap_or(usize::MAX), "alert");
         lines.push(format!("  perhaps not all: {lost} missed or not raised"));
     }
-    // A request may belong to a kernel thread, whose other operations are not watched. Of the same process, the same
-    // thread might be explained again.
-    let can_be_next = |alert: &&&Alert| alert.tracker != "block" && alert.pid != late.pid;
+    // A request may belong to a kernel thread, whose other operations are not watched. For the same process, `why -p`
+    // might explain the same thread again.
+    let can_be_next =
+        |alert: &&&Alert| takes_pids && alert.tracker != "block" && alert.pid != late.pid;
     if let Some(alert) = others.iter().take(MOST).find(can_be_next) {
         lines.push(format!(
             "  to explain the next delay of {}: latency-tracker why -p {}",
@@ -85,7 +90,7 @@ mod tests {
             alert("syscall", ORDERS, (50, 300)),
             alert("block", (40, "kworker/0:1"), (100, 380)),
         ];
-        let all = lines(&late, &alerts, 0);
+        let all = lines(&late, &alerts, 0, true);
         assert_eq!(
             all,
             [
@@ -94,7 +99,9 @@ mod tests {
                 "  to explain the next delay of orders/185: latency-tracker why -p 185",
             ]
         );
-        let some = lines(&late, &alerts, 12);
+        // Inside a PID namespace.
+        assert_eq!(lines(&late, &alerts, 0, false), all[..2]);
+        let some = lines(&late, &alerts, 12, true);
         assert_eq!(some[2], "  perhaps not all: 12 alerts missed or not raised");
         assert_eq!(some.len(), 4);
     }
@@ -104,19 +111,19 @@ mod tests {
         let late = alert("syscall", ORDERS, (50, 300));
         let alerts = [late.clone(), alert("offcpu", ORDERS, (310, 390))];
         // The same process: `why -p` might explain the same thread again.
-        let expected = "  also late: orders/185, off the CPU in state D, 80.00ms";
-        assert_eq!(lines(&late, &alerts, 0), [expected]);
+        let expected = "  late again: orders/185, off the CPU in state D, 80.00ms";
+        assert_eq!(lines(&late, &alerts, 0, true), [expected]);
         // Nothing else was late, as far as is known.
         let inside = alert("offcpu", ORDERS, (60, 290));
-        assert!(lines(&late, &[late.clone(), inside], 12).is_empty());
+        assert!(lines(&late, &[late.clone(), inside], 12, true).is_empty());
     }
 
     #[test]
-    fn of_many_threads_the_longest_are_listed_and_the_others_counted() {
+    fn threads_with_the_longest_operations_are_listed_and_the_others_counted() {
         let late = alert("syscall", ORDERS, (50, 300));
         let of = |tid| alert("syscall", (tid, "x"), (200 - tid, 300));
         let alerts: Vec<Alert> = (1..=7).map(of).collect();
-        let all = lines(&late, &alerts, 0);
+        let all = lines(&late, &alerts, 0, true);
         assert_eq!(all.len(), 7);
         assert_eq!(all[0], "  also late: x/7, pread64, 107.0ms");
         assert_eq!(all[4], "  also late: x/3, pread64, 103.0ms");
@@ -128,10 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_obeys_no_name() {
+    fn control_characters_of_a_name_are_not_printed() {
         let late = alert("syscall", ORDERS, (50, 300));
         let other = alert("syscall", (7, "a\\x1b[2J"), (0, 300));
-        let all = lines(&late, &[other], 0);
+        let all = lines(&late, &[other], 0, true);
         assert!(!all.concat().contains('\u{1b}'), "{all:?}");
         assert!(all[0].contains("a?[2J/7"), "{all:?}");
     }

@@ -3,10 +3,11 @@
 //! The options of `why`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use lt_common::pids::named;
 use lt_common::seconds::some_time;
 use lt_proc::Nanos;
 
@@ -18,7 +19,7 @@ Exit status: 0 nothing was late, 1 error, 2 something was late.
 Examples:
   latency-tracker why
   latency-tracker why -p 812
-  latency-tracker why -p 812 --over 50ms -d 10m
+  latency-tracker why -p postgres --over 50ms -d 10m
   latency-tracker why -- tar -xf backup.tar
   latency-tracker why --unit nginx.service
   latency-tracker why --disk sda --worst -d 1m
@@ -52,6 +53,7 @@ as in `watch -T`, if it is known.
 
 Up to five other threads that were late in the same 100 ms are listed below the
 explanation, each with its longest operation; not with --worst or a COMMAND.
+The explained thread itself may be listed, too, as `late again`.
 
 Calls that are meant to wait, such as epoll_wait, futex and nanosleep, do not
 count, because a server without work is not late. --waits includes these calls.
@@ -67,8 +69,8 @@ about a second, and show how long operations may not have been seen.";
 /// Watches everything, a process, a unit, a disk or a command until an operation is late, and explains the delay.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
-    /// Watch the process with this PID.
-    #[arg(short, long, value_name = "PID", group = "target", add = ArgValueCompleter::new(completion::pids))]
+    /// Watch the process with this PID, or with this name if no other process has it.
+    #[arg(short, long, value_name = "PID", group = "target", value_parser = process, add = ArgValueCompleter::new(completion::pids))]
     pub(crate) pid: Option<u32>,
     /// Watch the processes of this systemd unit.
     #[arg(long, value_name = "UNIT", group = "target")]
@@ -102,11 +104,57 @@ pub(crate) struct WhyArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// Reads a PID, or the name of a process.
+fn process(text: &str) -> Result<u32, String> {
+    if let Ok(pid) = text.parse() {
+        return Ok(pid);
+    }
+    let found: Vec<u32> = named(Path::new("/proc"), text).into_iter().collect();
+    match found[..] {
+        [] => Err(format!("no process has the name {text}")),
+        [pid] => Ok(pid),
+        _ => {
+            let pids: Vec<String> = found.iter().map(u32::to_string).collect();
+            Err(format!(
+                "{} processes have the name {text}: use one of the PIDs {}, or --unit or --cgroup for all",
+                found.len(),
+                pids.join(", ")
+            ))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
+    use super::process;
     use crate::cli::{Cli, Command};
+
+    #[test]
+    fn a_process_has_a_pid_or_a_name() {
+        assert_eq!(process("812"), Ok(812));
+        let refused = process("no such process").unwrap_err();
+        assert_eq!(refused, "no process has the name no such process");
+        // These two may take a moment to have the name.
+        let mut two = [(); 2].map(|()| {
+            let mut sleep = std::process::Command::new("/bin/sleep");
+            sleep.arg("1000").spawn().unwrap()
+        });
+        let expected = |text: &str| two.iter().all(|one| text.contains(&one.id().to_string()));
+        let mut refused = String::new();
+        while !expected(&refused) {
+            refused = process("sleep").err().unwrap_or_default();
+        }
+        assert!(
+            refused.contains(" processes have the name sleep: "),
+            "{refused}"
+        );
+        for one in &mut two {
+            one.kill().unwrap();
+            one.wait().unwrap();
+        }
+    }
 
     #[test]
     fn there_is_one_target_at_most() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! When the processes started whose requests kept a disk busy, if they still run.
+//! The start times of the processes whose requests kept a disk busy, if the processes are still running.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use lt_proc::Alert;
 use crate::analyze::show::Thread;
 use crate::ustack::{since_boot, start_in};
 
-/// Returns a paragraph with the start of the process of each of these threads that still exists; empty if none does.
+/// Returns a paragraph about the threads that still exist, with the start of their processes; empty if none exists.
 pub(super) fn paragraph(threads: &[Thread], alert: &Alert) -> String {
     if !pids::are_numbered_as_in_alerts(Path::new("/")) {
         return String::new();
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(start(&thread(190, "archiver")), Some(since_boot(100)));
         assert_eq!(start(&thread(192, "archiver")), Some(since_boot(100)));
         assert_eq!(start(&thread(193, "a) (b")), Some(since_boot(300)));
-        // The number was reused, the name is another one, or the thread has exited.
+        // The number was reused, the name is different, or the thread has exited.
         assert_eq!(start(&thread(194, "archiver")), None);
         assert_eq!(start(&thread(192, "backup")), None);
         assert_eq!(start(&thread(195, "archiver")), None);
@@ -124,7 +124,7 @@ mod tests {
             comm: None,
         };
         assert_eq!(start(&unnamed), None);
-        // It may have started later in this tick.
+        // The thread may have started later in this tick.
         let close = |ticks| start_of(proc, &thread(192, "archiver"), since_boot(ticks));
         assert_eq!((close(200), close(201)), (None, Some(since_boot(100))));
 

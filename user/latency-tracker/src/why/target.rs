@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use lt_common::exec::Exec;
 use lt_common::group::{self, Followed};
+use lt_common::instance::Refusal;
+use lt_common::pids::are_numbered_as_in_alerts;
 use lt_proc::{Fields, Setting};
 
 use super::args::WhyArgs;
@@ -52,6 +54,12 @@ impl Target {
             waits: args.waits || !args.command.is_empty(),
         };
         if let Some(pid) = args.pid {
+            if !are_numbered_as_in_alerts(Path::new("/")) {
+                let elsewhere =
+                    "inside a PID namespace, a process has another ID than in the kernel";
+                let text = format!("-p {pid}: {elsewhere}");
+                return Err(Refusal::new(text, "run it outside the container").into());
+            }
             if !Path::new("/proc").join(pid.to_string()).is_dir() {
                 bail!("-p {pid}: there is no such process");
             }
@@ -80,6 +88,11 @@ impl Target {
         // By its number, all instances watch the same cgroup, even if another one has the path meanwhile.
         let number = self.followed.as_ref().map(|of| of.number().to_string());
         self.filter = vec![setting(CGROUP, number.as_deref().unwrap_or(path))];
+    }
+
+    /// Whether only the descendants of a process of this run are watched, none of which existed before the recording.
+    pub(super) fn is_command(&self) -> bool {
+        self.filter.iter().any(|setting| setting.key == TREE)
     }
 
     /// Whether only the processes of a cgroup are watched.
@@ -191,6 +204,9 @@ impl Target {
 /// The filter by cgroup.
 pub(super) const CGROUP: &str = "cgroup";
 
+/// The setting that extends the filter by process to its descendants.
+const TREE: &str = "tree";
+
 const SLEEPS: &str = "sleeps, including waits for work";
 
 /// The name of a process in messages.
@@ -300,7 +316,10 @@ mod tests {
         assert!(parts.iter().all(|part| part.settings[0].key == "pid"));
         assert!(parts.iter().all(|part| part.tracker != "block"));
         assert_eq!(process.stacks().unwrap().settings[0].key, "pid");
-        assert!(!process.may_include_lttng());
+        assert!(!process.may_include_lttng() && !process.is_command());
+        let mut command = Target::of_process(true);
+        command.filter.push(setting(TREE, "1"));
+        assert!(command.is_command());
         let mut all = process;
         all.filter.clear();
         assert!(all.may_include_lttng());

@@ -43,14 +43,14 @@ pub(super) struct Watched<'a> {
     names: Names,
     /// The session daemon and its descendants.
     lttng: BTreeSet<u32>,
-    /// The threshold, and whether an alert raises it.
-    armed: Option<(Nanos, bool)>,
 }
 
 struct Watch {
     name: String,
     part: Part,
     alerts: Stream,
+    /// The threshold, ns. The kernel may have raised it: see [`Watched::arm`].
+    over: u64,
     /// The delays up to the time when the threshold was set.
     before: Delays,
     /// The operations of this run that have exceeded the threshold since then: when each ended, and its delay, ns.
@@ -90,6 +90,7 @@ impl Watch {
                 name,
                 part,
                 alerts,
+                over: NEVER.0,
                 before: Delays::default(),
                 ours: Vec::new(),
             }),
@@ -112,10 +113,12 @@ pub(super) struct Delays {
 
 impl Delays {
     fn read(root: &ProcRoot, name: &str) -> Result<Self> {
+        // Read first: these reads, if late, are operations of this run themselves, which end after this time.
+        let time = clock::monotonic();
         Ok(Self {
             histogram: root.histogram(name)?,
             max: root.stats(name)?.count("max"),
-            time: clock::monotonic(),
+            time,
         })
     }
 
@@ -158,7 +161,6 @@ impl<'a> Watched<'a> {
             stacks: None,
             names: Names::default(),
             lttng: BTreeSet::new(),
-            armed: None,
         };
         let trackers = root.trackers().unwrap_or_default();
         for part in target.parts() {
@@ -193,18 +195,17 @@ impl<'a> Watched<'a> {
         Ok(watched)
     }
 
-    /// Sets the threshold. With `worst`, an instance raises an alert only for an operation that takes longer than all
-    /// earlier ones. This does not apply to an instance in which some operations do not count as late: one of these
-    /// would hide shorter ones that count.
+    /// Sets the threshold. With `worst`, an operation of a command raises an alert only if it takes longer than all
+    /// earlier ones. For other targets, the kernel must not do this: an operation that does not count, such as one of
+    /// this run, would hide shorter ones that count. See [`Self::raise`].
     pub(super) fn arm(&mut self, over: Nanos, worst: bool) -> Result<()> {
+        let worst = u8::from(worst && self.target.is_command());
         for watch in &mut self.instances {
             let settings = [
-                setting(
-                    "worst",
-                    u8::from(worst && self.target.is_telling(&watch.part)).to_string(),
-                ),
+                setting("worst", worst.to_string()),
                 setting("threshold", over.exact()),
             ];
+            watch.over = over.0;
             self.root
                 .create(&watch.name, watch.part.tracker, &settings)?;
             watch.before = Delays::read(self.root, &watch.name)?;
@@ -216,7 +217,30 @@ impl<'a> Watched<'a> {
             self.root
                 .create(&watch.name, watch.part.tracker, &settings)?;
         }
-        self.armed = Some((over, worst));
+        Ok(())
+    }
+
+    /// Raises the threshold of each instance to the longest of these late operations: from now on, only a longer one
+    /// is of interest. For a command, the kernel has done this. An operation that began before `began` does not raise
+    /// the threshold, since a shorter one may be explained better. The threshold of sleeps stays if most of them do not
+    /// count as late.
+    pub(super) fn raise(&mut self, late: &[Alert], began: u64) -> Result<()> {
+        let target = self.target;
+        if target.is_command() {
+            return Ok(());
+        }
+        let watches = self.instances.iter_mut();
+        for watch in watches.filter(|watch| target.is_telling(&watch.part)) {
+            let of_it = late.iter().filter(|alert| alert.instance == watch.name);
+            let since = of_it.filter(|alert| alert.start() >= began);
+            let longest = since.map(|alert| alert.delay).max();
+            if let Some(longest) = longest.filter(|longest| *longest > watch.over) {
+                let settings = [setting("threshold", Nanos(longest).exact())];
+                self.root
+                    .create(&watch.name, watch.part.tracker, &settings)?;
+                watch.over = longest;
+            }
+        }
         Ok(())
     }
 
@@ -310,16 +334,6 @@ impl<'a> Watched<'a> {
         let (ours, others): (Vec<_>, _) = seen.alerts.into_iter().partition(is_ours);
         seen.alerts = others;
         self.note_ours(&ours);
-        if let Some((over, true)) = self.armed
-            && !ours.is_empty()
-        {
-            // An operation of this run may have raised a threshold, which would hide shorter operations that count.
-            let settings = [setting("threshold", over.exact())];
-            for watch in &self.instances {
-                self.root
-                    .create(&watch.name, watch.part.tracker, &settings)?;
-            }
-        }
         let target = self.target;
         let counts = |alert: &Alert| target.matters(&alert.tracker, &alert.fields);
         seen.alerts.retain(counts);
@@ -372,6 +386,16 @@ impl<'a> Watched<'a> {
             .sum()
     }
 
+    /// The alerts that were not raised or found no place in a ring, and the operations that could not be tracked.
+    pub(super) fn lost(&self) -> (u64, u64) {
+        let all = self.instances.iter();
+        let all = all.filter_map(|watch| self.root.stats(&watch.name).ok());
+        all.fold((0, 0), |(alerts, operations), stats| {
+            let of_it = stats.count("alerts_suppressed") + stats.count("alerts_lost");
+            (alerts + of_it, operations + stats.lost())
+        })
+    }
+
     /// The longest operation so far in the instances that show the usual delays.
     pub(super) fn longest(&self) -> Option<Nanos> {
         let telling = self.instances.iter();
@@ -422,7 +446,7 @@ impl<'a> Watched<'a> {
         ))
     }
 
-    /// The operations in flight for longer than `over`, without sleeps that may wait for work. System calls are last,
+    /// The operations in flight for longer than `over`, except sleeps that may wait for work. System calls are last,
     /// since a read, for example, may also wait for work. Otherwise, the oldest is first.
     pub(super) fn stuck(&self, over: Nanos) -> Vec<(&'static str, Pending)> {
         let watches = self.instances.iter();
@@ -469,7 +493,7 @@ fn setting(key: &str, value: String) -> Setting {
     }
 }
 
-/// Creates a pipe that is read as a file of alerts is, and opens it.
+/// Creates a pipe, from which alerts are read as from the file `alerts`, and opens it.
 #[cfg(test)]
 pub(super) fn fifo(path: &Path) -> std::fs::File {
     use nix::sys::stat::Mode;
@@ -488,6 +512,7 @@ impl<'a> Watched<'a> {
             name: part.name.into(),
             alerts: Stream::open(root, part.name).unwrap(),
             part,
+            over: NEVER.0,
             before: Delays::default(),
             ours: Vec::new(),
         };
@@ -499,7 +524,6 @@ impl<'a> Watched<'a> {
             stacks: target.stacks().map(watch),
             names: Names::default(),
             lttng: BTreeSet::new(),
-            armed: None,
         }
     }
 }
@@ -551,6 +575,29 @@ mod tests {
         assert_eq!(since(&[(900, 1_570), (9000, 1_570)]), Some(1_570));
     }
 
+    /// The read of the histogram is not in the histogram that it returns.
+    #[test]
+    fn a_slow_read_of_the_delays_ends_after_their_time() {
+        use nix::sys::stat::Mode;
+        let directory = tempfile::tempdir().unwrap();
+        let instance = directory.path().join("request");
+        std::fs::create_dir(&instance).unwrap();
+        std::fs::write(instance.join("stats"), "max 70\n").unwrap();
+        let histogram = instance.join("histogram");
+        let mode = Mode::S_IRUSR | Mode::S_IWUSR;
+        nix::unistd::mkfifo(histogram.as_path(), mode).unwrap();
+        let written = std::thread::spawn(move || {
+            // Waits for the reader.
+            let mut file = std::fs::File::create(&histogram).unwrap();
+            let time = clock::monotonic();
+            writeln!(file, "64 72 1").unwrap();
+            time
+        });
+        let delays = Delays::read(&ProcRoot::new(directory.path()), "request").unwrap();
+        assert_eq!(delays.longest_since(&Delays::default(), &[]), Some(70));
+        assert!(delays.time <= written.join().unwrap());
+    }
+
     #[test]
     fn operations_of_this_run_are_not_late_but_noted() {
         let directory = tempfile::tempdir().unwrap();
@@ -577,7 +624,52 @@ mod tests {
         assert_eq!(watched.instances[0].ours, [(5000, 70)]);
     }
 
-    /// They sleep all the time, and a run may take days.
+    #[test]
+    fn an_operation_of_this_run_does_not_raise_the_threshold() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str| directory.path().join(name);
+        let control = || {
+            let text = std::fs::read_to_string(file("control")).unwrap();
+            std::fs::write(file("control"), "").unwrap();
+            text
+        };
+        let root = ProcRoot::new(directory.path());
+        let mut alerts = fifo(&file("request/alerts"));
+        for (name, text) in [
+            ("control", ""),
+            ("request/stats", "max 0\n"),
+            ("request/histogram", ""),
+        ] {
+            std::fs::write(file(name), text).unwrap();
+        }
+        let target = Target::of_disk("sda");
+        let mut watched = Watched::made(&root, &target);
+        watched.arm(Nanos(50), true).unwrap();
+        assert_eq!(control(), "request block worst=0 threshold=50ns\n");
+        let own = std::process::id();
+        // The last one began before the recording.
+        for (seq, pid, delay) in [
+            (1, own, 90),
+            (2, own + 1, 60),
+            (3, own + 1, 70),
+            (4, own + 1, 950),
+        ] {
+            writeln!(
+                alerts,
+                "seq={seq} time=1000 instance=request tracker=block reason=threshold delay={delay} threshold=50 cpu=0 \
+                 pid={pid} tid={pid} comm=\"x\""
+            )
+            .unwrap();
+        }
+        let late = watched.read().unwrap().alerts;
+        assert_eq!((late.len(), control().as_str()), (3, ""));
+        for expected in ["request block threshold=70ns\n", ""] {
+            watched.raise(&late, 100).unwrap();
+            assert_eq!(control(), expected);
+        }
+    }
+
+    /// The threads of a run sleep all the time, and a run may take days.
     #[test]
     fn sleeps_of_this_run_are_noted_only_if_sleeps_set_the_threshold() {
         let own = std::process::id();
@@ -618,7 +710,7 @@ mod tests {
             line("sleep", 2, (200, 250), "state=S"),
         ];
         let stacks = [
-            // Before the call, of another thread, the same as above, and of times of their own.
+            // One before the call, one of another thread, two that are also in `sleep`, and two at other times.
             line("stacks", 1, (10, 20), deep),
             line("stacks", 2, (120, 130), deep).replace("tid=7", "tid=8"),
             line("stacks", 3, (101, 151), deep),

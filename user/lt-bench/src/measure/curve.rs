@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_neither_shares_nor_percentiles() {
+    fn an_empty_curve_has_neither_shares_nor_percentiles() {
         assert!(Curve::default().shares().is_empty());
         assert!(Curve::default().percentiles().is_empty());
     }

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_statistics() {
+    fn an_empty_record_has_no_statistics() {
         assert_eq!(Record::default().statistics(), None);
         assert_eq!(Record::default().histogram().count(), 0);
     }

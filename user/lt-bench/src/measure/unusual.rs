@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seldom_comes_first_and_the_tick_is_usual() {
+    fn what_is_rare_comes_first_and_the_tick_is_usual() {
         let mut usual = Usual::default();
         // 250 times in one second.
         usual.learn(&counts(0, 0), &counts(250, 0), 1_000_000_000);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equally_unusual_ones_a_device_goes_before_messages_and_preemptions() {
+    fn among_equally_unusual_counters_a_device_comes_first() {
         let mut before = counts(0, 0);
         let mut after = counts(0, 1);
         for (counter, by) in [
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn chances_are_those_of_tables() {
+    fn chances_agree_with_tables() {
         for (count, expected, chance) in [
             (1, 0.1, 0.0951625),
             (6, 2.5, 0.0420210),

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_documented_ones() {
+    fn the_defaults_are_as_documented() {
         let args = parse(&[]).unwrap();
         assert_eq!((args.kind, args.priority), (Kind::Syscall, 0));
         let buffers = args.buffers();

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn as_fast_as_it_can_each_takes_what_it_takes() {
+    fn at_full_rate_each_event_takes_its_own_time() {
         let made = run(&PLAN, |_| 0);
         assert_eq!((made.events, made.time), (250, 10_000));
         let s = made.each.statistics().unwrap();
@@ -158,7 +158,7 @@ mod tests {
         };
         let made = run(&plan, |_| 0);
         assert!((99..=101).contains(&made.events), "{}", made.events);
-        // The rate does not divide a second evenly.
+        // The gap is not a whole number of ns.
         let made = run(
             &Plan {
                 gap: Some(66.6),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn it_lasts_until_there_are_enough_but_not_for_ever() {
+    fn a_run_lasts_until_there_are_enough_events_but_not_forever() {
         let least = Plan { least: 600, ..PLAN };
         assert_eq!(run(&least, |_| 0).events, 600);
         let longest = Plan {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_it_is_told_to() {
+    fn a_run_ends_when_it_is_stopped() {
         let ticks = Ticks(Cell::new(0));
         let made = paced(
             &ticks,

@@ -264,7 +264,10 @@ impl<'a> Report<'a> {
             out::thousands(self.untraced)
         ))?;
         if self.events_each > 1 {
-            out::line(&format!("Each is {} events of LTTng.", self.events_each))?;
+            out::line(&format!(
+                "LTTng records each as {} events.",
+                self.events_each
+            ))?;
         }
         self.rates()?;
         self.times()?;

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_lossless_only_if_all_say_so() {
+    fn a_run_is_lossless_only_if_no_counter_shows_a_loss() {
         let fine = Told::default();
         let whole = run(10, 20, 0, fine);
         assert!(whole.lossless && !whole.too_many());

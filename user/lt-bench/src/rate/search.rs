@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn so_is_that_it_always_loses() {
+    fn a_loss_at_every_rate_is_an_answer() {
         let (answer, trials) = search(RULES, 3_000_000, |_| false);
         assert_eq!(
             (answer.verdict, answer.lossless, answer.lossy),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_soon() {
+    fn a_search_ends_soon() {
         let (answer, trials) = search(RULES, 10_000_000, |rate| rate <= 1_234_567);
         assert_eq!(answer.verdict, Verdict::Found);
         assert!(trials.len() <= 12, "{}", trials.len());
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_an_answer_is_given_up() {
+    fn a_search_without_an_answer_gives_up() {
         let mut coin = 7u64;
         let (answer, trials) = search(
             Rules {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_early_is_told() {
+    fn an_interrupted_search_returns_the_bounds_so_far() {
         assert_eq!(so_far(&[]).lossless, None);
         let trial = |asked, lossless| Trial {
             asked,

@@ -30,15 +30,16 @@ pub enum Analysis {
 
 /// Contention for kernel locks. LTTng has no probe for it today; perf records it.
 const OF_LOCKS: [&str; 2] = ["lock_contention_begin", "lock_contention_end"];
-/// Reclaim of memory, and the processes of new threads. LTTng has no probe for the start and the end of a compaction.
+/// Reclaim of memory, and forks, which show the process of a new thread. LTTng has no probe for the start and the end
+/// of a compaction.
 const OF_RECLAIM: [&str; 4] = [
     "mm_vmscan_direct_reclaim_*",
     "mm_vmscan_memcg_reclaim_*",
     "mm_vmscan_kswapd_*",
     "sched_process_fork",
 ];
-/// Steps of packets, softirqs and interrupt handlers, in which packets belong to no thread, and the processes of new
-/// threads. LTTng cannot record which packets the functions without a tracepoint free.
+/// Steps of packets; softirqs and interrupt handlers, in which packets belong to no thread; and forks, which show the
+/// process of a new thread. LTTng does not record packets that functions without a tracepoint free.
 const OF_PACKETS: [&str; 11] = [
     "net_if_rx",
     "net_if_receive_skb",

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_shows_where_a_wait_was_held_is_recorded_once_unless_it_is_to_be_lean() {
+    fn each_event_of_places_and_limits_is_recorded_once_unless_lean() {
         for tracker in ["offcpu", "syscall", "block", "io", "tree"] {
             let (lean, all) = (
                 default_events(tracker, true),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_as_those_of_lttng() {
+    fn patterns_match_as_in_lttng() {
         assert!(matches("irq_*", "irq_handler_entry"));
         assert!(matches("*_exit", "irq_handler_exit"));
         assert!(matches("irq_*_e*", "irq_handler_entry"));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lean_leaves_out_is_what_it_does_not_record() {
+    fn lean_leaves_out_only_events_that_it_does_not_record() {
         let out = left_out_if_lean("offcpu");
         assert!(out.contains(&"sched_migrate_task") && !out.contains(&"sched_switch"));
         assert!(

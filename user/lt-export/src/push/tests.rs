@@ -143,7 +143,7 @@ fn an_alert_arrives_with_its_fields() {
 }
 
 #[test]
-fn a_busy_collector_gets_it_later_and_when_it_asks_for_it() {
+fn a_message_is_sent_again_to_a_busy_collector_after_the_requested_pause() {
     let busy = |status| http(status, "", b"");
     let answers = vec![
         busy("429 Too Many Requests"),

@@ -147,7 +147,7 @@ impl Builder {
         let Some(thread) = at.thread().filter(|_| at.contexts.is_empty()) else {
             return;
         };
-        // A BH workqueue runs its items in a softirq, whichever thread that interrupts.
+        // A BH workqueue runs its items in a softirq, on top of any thread.
         if !is_throttle && self.is_called(thread, |name| !name.starts_with("kworker/")) {
             return;
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Bios and disk requests in flight, by their first sector, since events do not name them.
+//! Bios and disk requests in flight, by their first sector, since events do not name them. A bio of a partition has the
+//! number and a sector of its disk in all events. Only `block_bio_remap` also shows the partition.
 //!
 //! ```text
 //!             queued        allocated        issued          completed (all sectors)
@@ -10,10 +11,10 @@
 //!         lower bio                     `- merged into the issued request: gone
 //! ```
 //!
-//! If an event may be of several of them, they are doubtful from then on: their thread is known only if it is the same,
-//! and their times are not.
+//! If an event may be of any of several bios or requests, these are doubtful from then on: their times are unknown, and
+//! so is their thread, unless all have the same one.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use super::{Builder, Detail};
 use crate::context::Disk;
@@ -27,14 +28,14 @@ use crate::served::{Done, Log};
 /// device without requests.
 const MOST: usize = 16 << 10;
 
-/// Maximum number of them with one sector, which bounds the time for an event. There may be one for each disk of a
-/// large array; of a device without requests, all bios for a sector stay.
+/// Maximum number of bios and requests with the same first sector, which bounds the time for an event. There may be one
+/// for each disk of a large array. On a device without requests, bios stay, since no event ends them.
 const MOST_ALIKE: usize = 256;
 
 /// A bio that has not been issued, or a request at the driver.
 #[derive(Debug, Clone, Copy)]
 struct Held {
-    /// The disk; of a bio, perhaps a partition.
+    /// The disk, or a stacked device.
     disk: Disk,
     entered: Option<u64>,
     queued: Option<u64>,
@@ -42,7 +43,7 @@ struct Held {
     limited: Option<u64>,
     allocated: Option<u64>,
     issued: Option<u64>,
-    /// Number of sectors that the driver has yet to complete; 0 if not recorded.
+    /// Number of sectors of a bio; of a request, those that the driver has yet to complete. 0 if not recorded.
     left: u32,
     /// Whether its bio was seen when it was submitted.
     has_bio: bool,
@@ -83,9 +84,20 @@ impl Held {
         self.queued.is_none() && self.allocated.is_none() && self.issued.is_none()
     }
 
-    /// Whether it is a bio of the disk, or perhaps of a partition of this disk. `disks` are no partitions.
-    fn may_be_of(&self, disk: Disk, disks: &HashSet<Disk>) -> bool {
-        self.issued.is_none() && (self.disk == disk || may_be_part(self.disk, disk, disks))
+    /// Cuts a bio to its first sectors, which get a request or are passed on now. Returns a bio for the rest, whose
+    /// submission has no event. `None` if there is no rest, or if this may be another bio.
+    fn split(&mut self, sectors: u32) -> Option<Self> {
+        let left = self.left.checked_sub(sectors).filter(|left| *left > 0)?;
+        if sectors == 0 || self.is_doubtful {
+            return None;
+        }
+        self.left = sectors;
+        Some(Self { left, ..*self })
+    }
+
+    /// Whether it is a bio of this disk.
+    fn is_bio_of(&self, disk: Disk) -> bool {
+        self.disk == disk && self.issued.is_none()
     }
 
     /// Whether this is a request at the driver that may be issued again, or completed, with this length.
@@ -117,19 +129,12 @@ fn confuse<'a>(alike: impl Iterator<Item = &'a mut Held>) {
     }
 }
 
-/// Whether this device may be a partition of the disk. `disks` are no partitions.
-fn may_be_part(part: Disk, disk: Disk, disks: &HashSet<Disk>) -> bool {
-    !disks.contains(&part) && part.may_be_part_of(disk)
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    /// Bios and requests by first sector, in the order of their arrival. Bios of a partition have sectors of its disk.
+    /// Bios and requests by first sector, in the order of their arrival.
     held: BTreeMap<u64, Vec<Held>>,
     len: usize,
     flushes: HashMap<Disk, Flushes>,
-    /// Devices that are no partitions: they were issued requests, have completed some, or have passed bios on.
-    disks: HashSet<Disk>,
     /// What the disks served while threads waited for a free request.
     served: Log,
 }
@@ -159,7 +164,6 @@ impl Requests {
         (self.held.len() * 4 + self.len * 2) * size_of::<Held>()
             + self.held.len() * 2 * (size_of::<Vec<Held>>() + size_of::<u64>())
             + self.flushes.len() * 2 * size_of::<(Disk, Flushes)>()
-            + self.disks.len() * 2 * size_of::<Disk>()
             + self.served.bytes()
     }
 
@@ -174,16 +178,6 @@ impl Requests {
         self.clear(u64::MAX);
         self.served.finish();
         self.served
-    }
-
-    /// Records that a thread has waited for a request of this disk or partition. Of a partition, the disk is not
-    /// recorded: what each possible disk served is kept.
-    fn waited(&mut self, device: Disk, wait: (u64, u64), count_only: bool) {
-        let is_possible =
-            |disk: &&Disk| **disk == device || may_be_part(device, **disk, &self.disks);
-        for disk in self.disks.iter().filter(is_possible) {
-            self.served.waited(*disk, wait, count_only);
-        }
     }
 
     /// Records that a bio or a request has reached a stage. For the submission of a bio, records the thread and whether
@@ -202,12 +196,12 @@ impl Requests {
                 if bio.entered.is_none() {
                     (bio.entered, bio.of) = (Some(time), by.filter(|_| !is_limited));
                 }
-                (bio.queued, bio.has_bio) = (Some(time), true);
+                (bio.queued, bio.has_bio, bio.left) = (Some(time), true, sectors);
                 bio.limited = bio.limited.or(is_limited.then_some(time));
                 None
             }
             Stage::Allocated => {
-                let bio = self.allocate(time, place, by);
+                let bio = self.allocate(time, place, sectors, by);
                 let is_own = by.is_some() && bio.of == by && !bio.is_doubtful;
                 bio.queued.filter(|_| is_own)
             }
@@ -222,7 +216,7 @@ impl Requests {
     fn bio(&mut self, (disk, sector): (Disk, u64), is: impl Fn(&Held) -> bool) -> &mut Held {
         self.make_room(sector);
         let all = self.held.entry(sector).or_default();
-        let is = |held: &Held| held.disk == disk && held.issued.is_none() && is(held);
+        let is = |held: &Held| held.is_bio_of(disk) && is(held);
         let place = all.iter().rposition(is).unwrap_or_else(|| {
             all.push(Held::new(disk));
             self.len += 1;
@@ -231,10 +225,17 @@ impl Requests {
         &mut all[place]
     }
 
-    /// Allocates a request for a bio that `by` submits: for one that this thread has entered, if there is one. It is
-    /// not for a bio that another thread has entered, unless a stacked device has passed that on: a part of a split
-    /// bio, for example, has no event before its allocation.
-    fn allocate(&mut self, time: u64, place: (Disk, u64), by: Option<ThreadId>) -> &mut Held {
+    /// Allocates a request for a bio that `by` submits: one that this thread has entered, if there is one. A bio that
+    /// another thread has entered does not get the request, unless a stacked device has passed that bio on: the
+    /// submission of the rest of a split bio, for example, has no event. If the bio is longer than the request, it is
+    /// split.
+    fn allocate(
+        &mut self,
+        time: u64,
+        place: (Disk, u64),
+        sectors: u32,
+        by: Option<ThreadId>,
+    ) -> Held {
         let (disk, sector) = place;
         let is_of_another =
             |bio: &Held| by.is_some() && bio.of.is_some() && bio.of != by && bio.upper.is_none();
@@ -249,13 +250,15 @@ impl Requests {
             confuse(all.iter_mut().filter(|bio| is_open(bio)));
         }
         let bio = self.bio(place, |bio| is_open(bio) && (!has_own || is_own(bio)));
+        let rest = bio.split(sectors);
         bio.allocated = Some(time);
+        let bio = *bio;
+        self.put_rest(sector, sectors, rest);
         bio
     }
 
     /// Issues a request: a bio, with those that were merged into it, or a request that the driver gave back.
     fn issue(&mut self, time: u64, (disk, sector): (Disk, u64), sectors: u32) {
-        self.disks.insert(disk);
         let bio = self.take_bio(disk, sector, sectors);
         if bio.is_none() && self.issue_again(time, (disk, sector), sectors) {
             return;
@@ -271,7 +274,7 @@ impl Requests {
         let inside = self.held.range(sector.saturating_add(1)..end);
         let inside: Vec<u64> = inside.map(|(at, _)| *at).collect();
 
-        let is_bio = |held: &Held| held.may_be_of(disk, &self.disks);
+        let is_bio = |held: &Held| held.is_bio_of(disk);
         let has_request = |bio: &Held| is_bio(bio) && bio.allocated.is_some();
         // Only a bio that has a request is issued, or one that was merged to the front of a request. The allocations
         // of all bios are recorded, or none.
@@ -281,8 +284,6 @@ impl Requests {
         let needs_request = !is_front && all.iter().any(has_request);
         let may_be = |bio: &Held| is_bio(bio) && (!needs_request || has_request(bio));
         confuse(all.iter_mut().filter(|bio| may_be(bio)));
-        let possible = all.iter().filter(|bio| may_be(bio));
-        let devices: Vec<Disk> = possible.map(|bio| bio.disk).collect();
         let place = all.iter().position(may_be)?;
         let mut bio = all.remove(place);
         self.len -= 1;
@@ -290,14 +291,10 @@ impl Requests {
             self.held.remove(&sector);
         }
 
-        let device = bio.disk;
         let mut is_of_one = true;
         for at in inside {
-            let is_bio = |held: &&Held| held.issued.is_none() && devices.contains(&held.disk);
-            let merged = self.held.get(&at).into_iter().flatten().filter(is_bio);
-            is_of_one &= merged.copied().all(|merged| merged.of == bio.of);
-            let is_merged = |held: &Held| held.issued.is_none() && held.disk == device;
-            while let Some(merged) = self.take(at, is_merged) {
+            while let Some(merged) = self.take(at, is_bio) {
+                is_of_one &= merged.of == bio.of;
                 self.forget_uppers(merged);
             }
         }
@@ -314,7 +311,7 @@ impl Requests {
             bio = Held {
                 of: bio.of.filter(|_| is_of_one),
                 has_bio: bio.has_bio,
-                ..Held::new(device)
+                ..Held::new(disk)
             };
         }
         Some(bio)
@@ -358,6 +355,13 @@ impl Requests {
         confuse(all.iter_mut().filter(|other| other.is_like(&held)));
     }
 
+    /// Adds the rest of a bio that was split after `sectors`, if there is one.
+    fn put_rest(&mut self, sector: u64, sectors: u32, rest: Option<Held>) {
+        if let Some(rest) = rest {
+            self.put(sector.saturating_add(u64::from(sectors)), rest);
+        }
+    }
+
     /// If there are too many, in all or with this sector, drops the older half of the largest group: the bios or the
     /// requests of one device.
     fn make_room(&mut self, sector: u64) {
@@ -381,7 +385,6 @@ impl Requests {
         let middle = times.len() / 2;
         let last = *times.select_nth_unstable(middle).1;
         let drops = |held: &Held| group(held) == largest && held.reached() <= last;
-        let disks = &self.disks;
         for (_, all) in self.held.range_mut(sectors) {
             let before = all.len();
             for held in all.iter().filter(|held| drops(held)) {
@@ -391,11 +394,8 @@ impl Requests {
             }
             all.retain(|held| !drops(held));
             if all.len() < before {
-                // The next event of a dropped one may seem to be of one that is left.
-                let may_be_it = |held: &&mut Held| {
-                    held.disk == largest.0 || may_be_part(largest.0, held.disk, disks)
-                };
-                for held in all.iter_mut().filter(may_be_it) {
+                // The next event of a dropped bio or request may be mistaken for one of those that are left.
+                for held in all.iter_mut().filter(|held| held.disk == largest.0) {
                     (held.of, held.is_doubtful) = (None, true);
                 }
             }
@@ -415,35 +415,40 @@ impl Requests {
         }
     }
 
-    /// Passes a bio from a stacked device on to another device, or from a partition to its disk.
-    pub(super) fn remap(&mut self, (from, old): (Disk, u64), (disk, sector): (Disk, u64)) {
-        if from == disk {
-            // A bio of a partition gets a sector of the disk, before it is submitted.
-            let is_passed_on = |held: &Held| held.disk == disk && held.is_passed_on();
-            if let Some(bio) = self.take(old, is_passed_on) {
-                self.put(sector, bio);
-            }
-            return;
-        }
-        self.disks.insert(from);
+    /// Passes the first sectors of a bio from a stacked device on to another device. If this is a partition, a second
+    /// event shows the partition as the old device, and the sector there: the bio gets its sector of the disk.
+    pub(super) fn remap(
+        &mut self,
+        (from, old): (Disk, u64),
+        (disk, sector): (Disk, u64),
+        sectors: u32,
+    ) {
         let Some(all) = self.held.get_mut(&old) else {
             return;
         };
-        let is_upper =
-            |held: &Held| held.disk == from && held.issued.is_none() && held.entered.is_some();
+        let is_upper = |held: &Held| held.is_bio_of(from) && held.entered.is_some();
         confuse(all.iter_mut().filter(|held| is_upper(held)));
-        let upper = all.iter().rfind(|held| is_upper(held)).copied();
-        if let Some(upper) = upper {
-            let lower = Held {
-                entered: upper.entered,
-                of: upper.of,
-                limited: upper.limited,
-                is_doubtful: upper.is_doubtful,
-                upper: Some((from, old)),
-                ..Held::new(disk)
-            };
-            self.put(sector, lower);
-        }
+        let Some(upper) = all.iter_mut().rfind(|held| is_upper(held)) else {
+            let is_passed_on = |held: &Held| held.disk == disk && held.is_passed_on();
+            if from.may_be_part_of(disk)
+                && let Some(bio) = self.take(old, is_passed_on)
+            {
+                self.put(sector, bio);
+            }
+            return;
+        };
+        let rest = upper.split(sectors);
+        let lower = Held {
+            entered: upper.entered,
+            of: upper.of,
+            limited: upper.limited,
+            left: sectors,
+            is_doubtful: upper.is_doubtful,
+            upper: Some((from, old)),
+            ..Held::new(disk)
+        };
+        self.put(sector, lower);
+        self.put_rest(old, sectors, rest);
     }
 
     /// Records that a flush is issued to the driver.
@@ -557,23 +562,23 @@ impl Builder {
         let slept = self.tasks.of(thread).slept_since;
         if slept.is_none_or(|since| since < queued)
             || time <= self.tasks.keep
-            // The next request after a wait shows whether the thread waited without a request, so it is kept if
-            // any earlier part of the thread's activity is.
+            // The next allocation after a wait shows whether the thread lacked a request during the wait. An
+            // allocation is therefore kept if any earlier activity of the thread is wanted.
             || !self.tasks.wants(thread, 0, time)
         {
             return;
         }
-        self.requests.waited(place.0, (queued, time), self.over);
+        let wait = (queued, time);
+        self.requests.served.waited(place.0, wait, self.over);
         match self.over {
             true => self.signs.count(),
-            false => self.signs.allocates(thread, (queued, time), place.0),
+            false => self.signs.allocates(thread, wait, place.0),
         }
     }
 
-    /// Records that a disk has completed a request, or a part of it without `done`, for threads that may be waiting for
-    /// a free one.
+    /// Records that a disk has completed a request, for threads that may be waiting for a free one. Without `done`, the
+    /// disk has completed only a part of the request.
     pub(super) fn note_served(&mut self, disk: Disk, done: Option<Done>) {
-        self.requests.disks.insert(disk);
         let Some(done) = done else {
             return;
         };
@@ -603,12 +608,12 @@ mod tests {
     fn nothing_is_left_of_a_request_that_has_ended() {
         let mut requests = Requests::default();
         requests.reaches(1, Stage::Queued, (MAPPED, 0), 8);
-        requests.remap((MAPPED, 0), (PARTITION, 8));
-        requests.remap((PARTITION, 8), (PARTITION, 64));
-        requests.reaches(3, Stage::Queued, (PARTITION, 64), 8);
-        requests.reaches(4, Stage::Allocated, (PARTITION, 64), 8);
+        requests.remap((MAPPED, 0), (DISK, 8), 8);
+        requests.remap((PARTITION, 8), (DISK, 64), 8);
+        requests.reaches(3, Stage::Queued, (DISK, 64), 8);
+        requests.reaches(4, Stage::Allocated, (DISK, 64), 8);
         // Merged into the request.
-        requests.reaches(5, Stage::Queued, (PARTITION, 72), 8);
+        requests.reaches(5, Stage::Queued, (DISK, 72), 8);
         requests.reaches(6, Stage::Issued, (DISK, 64), 16);
         assert_eq!(requests.len, 1);
         let (request, done) = requests.complete(9, DISK, (64, 16), Kind::Plain);
@@ -669,6 +674,47 @@ mod tests {
         }
     }
 
+    /// The bio is longer than a request may be, or a stacked device passes it on in parts.
+    #[test]
+    fn the_rest_of_a_split_bio_is_of_the_same_thread() {
+        for device in [DISK, MAPPED] {
+            let mut requests = Requests::default();
+            requests.reaches(1, Stage::Queued, (device, 64), 24);
+            for (time, sector) in [(10, 64), (20, 72), (30, 80)] {
+                if device != DISK {
+                    requests.remap((device, sector), (DISK, sector), 8);
+                    requests.reaches(time, Stage::Queued, (DISK, sector), 8);
+                }
+                let get = Stage::Allocated;
+                let queued = requests.reach(time, get, (DISK, sector), 8, (BY, false));
+                assert_eq!(queued, Some(if device == DISK { 1 } else { time }));
+                requests.reaches(time + 1, Stage::Issued, (DISK, sector), 8);
+            }
+            for sector in [64, 72, 80] {
+                let (request, _) = requests.complete(99, DISK, (sector, 8), Kind::Plain);
+                let request = request.unwrap();
+                assert_eq!((request.of, request.entered), (BY, Some(1)));
+            }
+            assert_eq!(requests.len, 0);
+        }
+    }
+
+    /// Two threads have submitted bios for the same sectors, and an unknown one gets a request for a part of one.
+    #[test]
+    fn the_rest_of_a_doubtful_bio_is_of_no_thread() {
+        let mut requests = Requests::default();
+        for thread in [1, 2] {
+            let by = (Some(ThreadId(thread)), false);
+            requests.reach(1, Stage::Queued, (DISK, 64), 24, by);
+        }
+        for sector in [64, 72] {
+            requests.reach(5, Stage::Allocated, (DISK, sector), 8, (None, false));
+            requests.reaches(6, Stage::Issued, (DISK, sector), 8);
+            let (request, _) = requests.complete(9, DISK, (sector, 8), Kind::Plain);
+            assert_eq!(request.and_then(|request| request.of), None);
+        }
+    }
+
     #[test]
     fn a_device_without_requests_does_not_displace_the_bios_of_others() {
         let mut requests = Requests::default();
@@ -726,7 +772,7 @@ mod tests {
         for time in 0..MOST as u64 {
             requests.reaches(time, Stage::Queued, (DISK, time * 8), 8);
         }
-        // Another thread, with the sectors of the oldest bio, which is dropped with the next one.
+        // A bio of another thread, with the sectors of the oldest bio, which is dropped when the next bio arrives.
         let by = (Some(ThreadId(2)), false);
         let last = requests.held.last_entry().unwrap();
         let (sector, all) = last.remove_entry();
@@ -752,7 +798,7 @@ mod tests {
                 requests.served.completes(DISK, done.unwrap(), false);
             }
             assert_eq!(requests.len, 0);
-            requests.waited(DISK, (end + 1, end + 9), false);
+            requests.served.waited(DISK, (end + 1, end + 9), false);
             let wait = [(end + 1, end + 9)];
             requests.into_served().during(DISK, &wait).unwrap().is_least
         };

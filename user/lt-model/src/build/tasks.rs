@@ -212,9 +212,9 @@ impl Tasks {
         task.cpu = target.or(task.cpu);
     }
 
-    /// Moves a thread from the runqueue of one processor to another; each gets its part of the wait. During a wakeup,
-    /// which lasts until `sched_wakeup` if `wakeups` are recorded, the thread is on no runqueue yet: then the whole
-    /// wait is for the second one.
+    /// Moves a thread from the runqueue of one processor to another; each gets its part of the wait. If `wakeups` are
+    /// recorded, a woken thread is on no runqueue until its `sched_wakeup`: if it is moved before that, the whole wait
+    /// is for the second processor.
     pub(super) fn moved(&mut self, thread: ThreadId, time: u64, from: u32, to: u32, wakeups: bool) {
         let task = self.of(thread);
         if !matches!(task.state, State::Waiting | State::Preempted) {
@@ -246,8 +246,8 @@ impl Tasks {
         Some(id)
     }
 
-    /// Ends a running thread, and adds the thread as which it continues: exec has given it the number of the main
-    /// thread of its process, which has ended. The name of the new thread is not known yet.
+    /// Ends a running thread, and adds the thread that it continues as: exec has given it the number of its process,
+    /// whose main thread has ended. The name of the new thread is not known yet.
     pub(super) fn renumber(&mut self, old: ThreadId, tid: i32, time: u64) -> Option<ThreadId> {
         if tid <= 0 {
             return None;

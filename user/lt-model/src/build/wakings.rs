@@ -275,7 +275,7 @@ impl Builder {
         self.named(thread, name);
         if let Some(thread) = thread.filter(|_| from != to) {
             if self.tasks.of(thread).is_queued() {
-                // The end of the limit may migrate the thread at once.
+                // A thread may be migrated as soon as a limit no longer holds it back.
                 self.note_sign(time, from, thread);
             }
             self.tasks.moved(thread, time, from, to, self.wakeups);

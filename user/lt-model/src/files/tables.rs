@@ -9,9 +9,10 @@
 //! thread 10 ---> table 3 (guessed)  6 = /tmp/c
 //! ```
 //!
-//! All threads that share a table are known only if the trace shows how the table was made. Another thread may share a
-//! *guessed* table, which was first seen when its thread opened a file, so a number that a thread without a known table
-//! closes is closed in all such tables. A *dumped* table may be shared only with threads that the dump did not mention.
+//! All threads that share a table are known only if the trace shows how the table was made. A *guessed* table was first
+//! seen when its thread opened a file, and other threads may share it. If a thread without a known table closes a
+//! number, the number is therefore closed in all guessed tables. A *dumped* table may be shared only with threads that
+//! the dump did not mention.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -122,8 +123,9 @@ pub(super) struct Tables {
 }
 
 /// Upper bound of the memory of a hash table, in bytes, from the largest number of elements that it has had, and the
-/// size of one. A removal frees no memory, and may leave a mark in the place of the element. A table that is half full
-/// of elements doubles if such marks fill the other half, and then has room for more than four times as many elements.
+/// size of an element. A removal frees no memory, and may leave a mark in the place of the element. A table that is
+/// half full of elements doubles if such marks fill the other half, and then has room for more than four times as many
+/// elements.
 pub(super) fn room(most: usize, element: usize) -> usize {
     5 * most * (element + 1)
 }
@@ -133,8 +135,8 @@ impl Tables {
         self.all.get(self.by_thread.get(&tid)?)
     }
 
-    /// The last event by which a thread that is not known to share a table of this origin may have closed this number
-    /// in it; 0 if there is none.
+    /// The last event that may have closed this number in a table of this origin, by a thread that is not known to
+    /// share the table; 0 if there is none.
     fn closed_elsewhere(&self, origin: Origin, fd: i32) -> u64 {
         let last = |by: Origin, closed: &Closed| match by.may_share(origin) {
             true => closed.last(fd),
@@ -188,7 +190,7 @@ impl Tables {
         let Some(table) = self.all.get_mut(&id) else {
             return;
         };
-        // In one of the tables that this may stand for, the number may be another file.
+        // A ring may change the file, and a thread that has a copy of the table may have another file there.
         if table.has_ring || !table.doubtful.is_empty() {
             of.file = None;
         }
@@ -334,7 +336,7 @@ impl Tables {
             table.threads += 1;
             if !certain || table.doubtful.contains(&parent) {
                 table.doubtful.push(child);
-                // In a dump, the table at this address may now be that of either.
+                // A dump may now show the table of either thread at this address.
                 if let Some(address) = table.address.take() {
                     self.by_address.remove(&address);
                 }
@@ -417,7 +419,7 @@ impl Tables {
         let closed = [&self.closed_by_guessed, &self.closed_by_dumped];
         let closed: usize = closed.iter().map(|by| by.numbers.len()).sum();
         let [tables, threads, addresses] = self.most;
-        // Each thread may be in the list of one table, which has room for at most four times as many.
+        // Each thread may be in the list of one table. A list has room for at most four times its threads.
         let doubtful = 4 * self.by_thread.len() * size_of::<i32>();
         ROOM * self.stored * (size_of::<(i32, Descriptor)>() + 1)
             + ROOM * closed * (size_of::<(i32, u64)>() + 1)

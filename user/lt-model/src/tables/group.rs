@@ -139,7 +139,7 @@ pub enum File {
 pub enum WokenBy {
     /// This thread. `None`, in the key of a group, stands for any thread.
     Thread(Option<TaskId>),
-    /// This thread, or an interrupt of it: not all interrupts are recorded. `None` stands for any thread.
+    /// This thread, or an interrupt on top of it: not all interrupts are recorded. `None` stands for any thread.
     Perhaps(Option<TaskId>),
     /// The handler of an interrupt line.
     Irq(i32, Name),
@@ -232,7 +232,7 @@ pub enum Extra {
     Merges,
     /// Sleeps whose waker is not recorded.
     Unknown,
-    /// Packets to send that were freed before their `net_dev_xmit`, most of them since they were cut into segments.
+    /// Packets to send that were freed before their `net_dev_xmit`, usually because they were cut into segments.
     Consumed,
     /// Packets that were dropped in a backlog, or before the driver took them.
     Dropped,

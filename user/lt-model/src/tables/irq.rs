@@ -58,7 +58,7 @@ impl Irq {
         }
     }
 
-    /// Starts a handler or softirq. If `is` matches one that still runs, the end of that one is missing.
+    /// Starts a handler or softirq. If `is` matches an open handler or softirq, its end is missing.
     fn start(&mut self, ground: &mut Ground, open: Open, is: impl Fn(&Open) -> bool) {
         if let Some(place) = self.open.iter().position(is) {
             let earlier = self.open.remove(place);

@@ -179,7 +179,7 @@ impl Requests {
         if let Some(here) = self.0.get_mut(&key)
             && here.iter().filter(|live| same_longer(live)).count() > 1
         {
-            // Which of them has completed a part is not recorded.
+            // It is not recorded which of these requests has completed a part.
             for live in here.iter_mut().filter(|live| same_longer(live)) {
                 live.doubt = live.doubt.or(Some(Why::Identical));
             }

@@ -47,7 +47,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Whether the events would show an interrupt of a thread.
+    /// Whether the events would show any interrupt on top of a thread.
     #[must_use]
     pub fn has_interrupts(&self) -> bool {
         self.handlers && self.softirqs && self.timers && self.ipis

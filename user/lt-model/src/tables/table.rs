@@ -38,9 +38,9 @@ pub struct Missed {
     pub lost: u64,
     /// The start was before the trace or the range, or the end after it.
     pub outside: u64,
-    /// Identical requests were in flight at once: which of them ended first is not recorded. Of [`Kind::Queued`]: the
-    /// work item was queued again before it started. Of [`Kind::Backlog`] and [`Kind::Transmit`]: the end was not seen,
-    /// or may be that of another packet with the same address.
+    /// Identical requests were in flight at once: it is not recorded which of these ended first. For [`Kind::Queued`],
+    /// the work item was queued again before it started. For [`Kind::Backlog`] and [`Kind::Transmit`], the end was not
+    /// seen, or may be the end of another packet with the same address.
     pub identical: u64,
 }
 
@@ -104,7 +104,7 @@ pub struct Table {
     pub worst: Vec<Case>,
     /// Counters of operations that were not measured.
     pub missed: Missed,
-    /// Recorded time by interval and CPU, ns. Of [`Kind::Run`] only.
+    /// Recorded time by interval and CPU, ns. Only for [`Kind::Run`].
     pub recorded: HashMap<(u64, u32), u64>,
     /// Whether all results were dropped, because events of a whole CPU are not recorded.
     pub dropped: bool,

@@ -17,13 +17,13 @@
 //! ```
 //!
 //! If `net_dev_start_xmit` is recorded, `net_dev_xmit` ends the packet that this thread passed to the driver. Otherwise
-//! it ends a packet only if the thread was outside of the driver after that packet was queued: at an event of the same
-//! device, since no driver's function sends by its own device, or at the start or the end of a softirq, since drivers
-//! run with softirqs disabled.
+//! it ends a packet only if an event shows that the thread was outside of the driver after that packet was queued. An
+//! event of the same device shows this, since no driver's function sends through its own device, and so does the start
+//! or the end of a softirq, since drivers run with softirqs disabled.
 //!
 //! One gap remains without `net_dev_start_xmit`: the packet may have been freed without an event, although its driver's
 //! function has not returned. If a segment, which has no `net_dev_queue`, then gets its address, and has its device and
-//! length, the end of the segment counts as that of the packet: too early by at most the time until the function
+//! length, the end of the segment counts as the end of the packet: too early by at most the time until the function
 //! returns.
 
 use std::collections::HashMap;
@@ -38,6 +38,8 @@ use crate::names::Name;
 const BUSY: i64 = 15;
 /// Bytes of a VLAN tag, which may be inserted while the packet is queued.
 const TAG: u64 = 4;
+/// Minimum number of entries in [`Transmit::outside`] at which useless ones are removed.
+const MANY: usize = 1024;
 
 /// A packet on its way to the driver.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +77,8 @@ pub(super) struct Transmit {
     sending: HashMap<(Place, u64, Name), Queued>,
     /// When a thread was last outside of the drivers of a device, or of all devices.
     outside: HashMap<(Place, Option<Name>), u64>,
+    /// Number of entries in `outside` at which useless ones are removed.
+    full: usize,
 }
 
 impl Transmit {
@@ -85,6 +89,7 @@ impl Transmit {
             queued: HashMap::new(),
             sending: HashMap::new(),
             outside: HashMap::new(),
+            full: MANY,
         }
     }
 
@@ -94,10 +99,24 @@ impl Transmit {
 
     /// Notes that the current thread is outside of the driver of a device, or of all drivers.
     pub(super) fn outside(&mut self, ground: &Ground, seen: &Seen<'_>, device: Option<Name>) {
-        if !self.starts {
-            let place = Self::place(ground, seen);
-            self.outside.insert((place, device), seen.time);
+        if self.starts {
+            return;
         }
+        if self.outside.len() >= self.full {
+            self.forget();
+        }
+        let place = Self::place(ground, seen);
+        self.outside.insert((place, device), seen.time);
+    }
+
+    /// Removes the entries of `outside` that are older than all queued packets. They show nothing about these packets,
+    /// nor about later ones.
+    fn forget(&mut self) {
+        let since = |queued: &Queued| queued.since.time;
+        let oldest = self.queued.values().flatten().map(since).min();
+        let is_useful = |last: u64| oldest.is_some_and(|oldest| last >= oldest);
+        self.outside.retain(|_, last| is_useful(*last));
+        self.full = (2 * self.outside.len()).max(MANY);
     }
 
     /// Whether the current thread has been outside of the driver since `since`.

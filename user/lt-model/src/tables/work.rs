@@ -7,8 +7,8 @@
 //!
 //! An item that is queued again before it starts was cancelled meanwhile, was moved to the end of the queue
 //! (`mod_delayed_work()`), or had just been taken by a worker. No event shows which, so its wait is not measured. If it
-//! was queued on two workqueues, the one from which it starts is not known, either. Nor is it known after a gap: the
-//! item may have run there, and its memory may be used for an item of another workqueue.
+//! was queued on two workqueues, the workqueue from which it starts is not known, either. After a gap, no workqueue is
+//! known: the item may have run in the gap, and its memory may be used for an item of another workqueue.
 
 use std::collections::HashMap;
 

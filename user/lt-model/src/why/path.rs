@@ -140,7 +140,7 @@ pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, 
             wanted.processor(cpu, piece.begin, piece.end);
         }
     }
-    // A waker is recorded at the end of its wait, which may be after the requested time.
+    // A waker is recorded at the end of the wait, which may be after the requested time.
     for (thread, begin, end) in walk.cut {
         wanted.thread(thread, begin, end);
     }
@@ -407,8 +407,8 @@ impl Walk<'_> {
     }
 
     /// Returns the cause of a wait, given the `cause` that its waker shows. The two differ if a disk ended the wait by
-    /// completing another thread's request, whose stages do not show the stages of the waiting thread's own request, or
-    /// if the waiting thread had no request yet, as `slept` or later events show.
+    /// completing another thread's request: its stages are not the stages of the waiting thread's own request. They
+    /// also differ if the waiting thread had no request yet, as `slept` or later events show.
     fn of_others(
         &self,
         id: ThreadId,
@@ -420,12 +420,11 @@ impl Walk<'_> {
         let Cause::For(Leaf::Disk(Some(disk)) | Leaf::Completion(disk), call) = cause else {
             return cause;
         };
-        let device = self.model.lacked_request_of(id, sleep.begin, sleep.end);
+        let own = self.model.lacked_request_of(id, sleep.begin, sleep.end);
         let place = slept.and_then(|slept| Place::of_sleep(slept.leaf));
-        if let Some(place) = place.or(device.map(|_| Place::Unallocated)) {
+        if let Some(place) = place.or(own.map(|_| Place::Unallocated)) {
             // Disks may share their tags, so that a completion of another disk ends the wait.
-            let disk = device.map_or(disk, |device| self.model.disk_of(device, disk));
-            return Cause::Held(disk, place, call);
+            return Cause::Held(own.unwrap_or(disk), place, call);
         }
         match request.and_then(|request| request.of) {
             Some(of) if of != id => Cause::For(Leaf::Others(disk, of), call),
@@ -559,7 +558,7 @@ fn left_to(context: Option<Context>, is_of_softirqs: bool) -> Option<Leaf> {
     }
 }
 
-/// Whether the leaf stands for a softirq, other than those of timers.
+/// Whether the leaf stands for a softirq that runs no timers.
 fn is_of_softirq(leaf: Leaf) -> bool {
     matches!(
         leaf,

@@ -35,9 +35,10 @@ pub fn used(model: &Model, cpu: u32, from: u64, to: u64) -> Vec<(Use, u64)> {
     sums
 }
 
-/// The disk for a free request of which a thread waited in these pieces of one cause, in time order, and the requests
-/// that the disk served meanwhile, if they are all recorded. `None` for other pieces. These requests had tags of the
-/// disk, but need not be the reason for the wait.
+/// Returns the disk from which a thread waited for a free request in these pieces, and the requests that the disk
+/// served meanwhile, if all of these are recorded. The pieces have one cause, and are in time order. `None` if the
+/// cause is not a wait for a free request. The served requests had tags of the disk, but need not be the reason for the
+/// wait.
 #[must_use]
 pub fn served<'p>(
     model: &Model,
@@ -47,9 +48,9 @@ pub fn served<'p>(
     Some((disk, model.served(disk, &waits)))
 }
 
-/// The disk for a free request of which a thread waited in these pieces of one cause, in time order, and the time for
-/// which the disk had been busy at the end of the last one. `None` for other pieces, and if the disk had not been busy
-/// since before that piece.
+/// Returns the disk from which a thread waited for a free request in these pieces, and the time for which the disk had
+/// been busy at the end of the last piece. The pieces have one cause, and are in time order. `None` if the cause is not
+/// a wait for a free request, or if the disk had not been busy since before the last piece.
 #[must_use]
 pub fn busy<'p>(
     model: &Model,
@@ -76,7 +77,7 @@ pub fn woken_by<'p>(model: &Model, pieces: impl IntoIterator<Item = &'p Piece>) 
     disks
 }
 
-/// The disk whose completion ended the sleep that this piece is the end of, if one did.
+/// The disk whose completion ended the sleep that ends with this piece; `None` if no disk did.
 fn completed(model: &Model, piece: &Piece) -> Option<Disk> {
     let thread = model.thread(piece.thread)?;
     let mut ending = thread.between(piece.end.checked_sub(1)?, piece.end);
@@ -87,7 +88,8 @@ fn completed(model: &Model, piece: &Piece) -> Option<Disk> {
     }
 }
 
-/// The disk for a free request of which a thread waited in these pieces of one cause, and the times of the pieces.
+/// Returns the disk from which a thread waited for a free request in these pieces, and the times of the pieces. The
+/// pieces have one cause. `None` if the cause is not a wait for a free request.
 fn waits_in<'p>(pieces: impl IntoIterator<Item = &'p Piece>) -> Option<(Disk, Vec<(u64, u64)>)> {
     let mut pieces = pieces.into_iter().peekable();
     let Cause::Held(disk, Place::Unallocated | Place::NoTag, _) = pieces.peek()?.cause else {

@@ -68,8 +68,8 @@ fn what() -> impl Strategy<Value = What<'static>> {
         1 => Just(What::Dirty { disk: Some(Disk(1)) }),
         3 => (prop_oneof![Just(Stage::Queued), Just(Stage::Allocated), Just(Stage::Issued)], 0..3u32, 0..4u64, 0..4u32)
             .prop_map(|(stage, disk, sector, sectors)| What::Request { stage, disk: Disk(disk), sector, sectors }),
-        1 => (0..3u32, 0..4u64, 0..3u32, 0..4u64)
-            .prop_map(|(a, b, c, d)| What::Remap { from: (Disk(a), b), to: (Disk(c), d) }),
+        1 => (0..3u32, 0..4u64, 0..3u32, 0..4u64, 0..4u32)
+            .prop_map(|(a, b, c, d, sectors)| What::Remap { from: (Disk(a), b), to: (Disk(c), d), sectors }),
         1 => (0..100u64).prop_map(|until| What::Lost { until }),
     ]
 }

@@ -196,7 +196,7 @@ fn a_path_is_relative_to_a_known_directory_and_readable() {
 }
 
 #[test]
-fn a_new_process_has_a_copy_of_which_exec_keeps_some() {
+fn a_new_process_has_a_copy_and_exec_keeps_a_part_of_it() {
     let mut s = Script::new();
     s.opens(0, "/a", 3);
     for (fd, closes) in [(4, Some(true)), (5, None)] {
@@ -233,7 +233,7 @@ fn an_exec_without_its_event_makes_everything_unknown() {
 
 /// The thread gets the number of the main thread, and sleeps before the call ends.
 #[test]
-fn an_exec_by_another_thread_than_the_main_one_keeps_what_it_does_not_close() {
+fn an_exec_by_a_thread_other_than_the_main_one_keeps_what_it_does_not_close() {
     let mut s = Script::new();
     s.opens(1, "/other", 6);
     s.opens(0, "/a", 3);

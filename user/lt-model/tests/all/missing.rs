@@ -93,7 +93,7 @@ fn a_work_item_in_a_softirq_does_not_show_that_the_thread_continues() {
 }
 
 #[test]
-fn what_a_thread_for_softirqs_does_is_not_known_without_their_events() {
+fn a_waker_in_a_softirq_thread_is_not_known_if_softirqs_are_not_recorded() {
     let softirqs = Some(Events::Softirqs);
     let [begin, end] = irq(1);
     for name in [&b"ksoftirqd/0"[..], b"ktimers/0"] {
@@ -124,7 +124,7 @@ fn what_a_thread_for_softirqs_does_is_not_known_without_their_events() {
 }
 
 #[test]
-fn a_packet_is_of_nobody_if_there_are_no_events_of_handlers() {
+fn a_packet_belongs_to_no_thread_if_handlers_are_not_recorded() {
     let receives = [
         at(3, 0, What::Raise { vector: NET_RX }),
         at(4, 0, What::Softirq { vector: NET_RX }),

@@ -156,7 +156,7 @@ fn a_sleep_with_a_gap_is_known_up_to_the_gap_and_after_it() {
 }
 
 #[test]
-fn a_thread_that_ends_running_where_it_was_not_seen_to_begin_was_not_off_all_the_time() {
+fn a_thread_without_a_recorded_switch_in_was_not_off_all_the_time() {
     let m = model(&[
         switch(0, 0, 0, R, 7),
         switch(0, 1, 0, R, 8),

@@ -187,7 +187,7 @@ fn a_thread_that_runs_as_soon_as_it_is_made_runs_in_one_piece() {
 }
 
 #[test]
-fn the_last_name_counts_also_one_of_a_later_dump() {
+fn the_last_name_counts_even_if_it_is_from_a_later_dump() {
     let name = |m: &lt_model::Model, tid| {
         let thread = m.thread(m.by_tid(tid).next().unwrap()).unwrap();
         thread.name.map(|n| m.names.text(n).to_string())
@@ -422,7 +422,7 @@ fn interrupts_that_never_end_do_not_pile_up() {
 }
 
 #[test]
-fn a_switch_from_another_thread_than_ran_shows_that_events_are_missing() {
+fn a_switch_from_a_thread_that_did_not_run_shows_that_events_are_missing() {
     let m = model(&[
         switch(0, 0, 0, R, 7),
         switch(5, 0, 8, S, 9),
@@ -433,7 +433,7 @@ fn a_switch_from_another_thread_than_ran_shows_that_events_are_missing() {
 }
 
 #[test]
-fn who_made_a_thread_is_not_who_ended_what_it_did_first() {
+fn the_creator_of_a_thread_is_not_the_waker_that_ended_its_first_state() {
     let fork = What::Fork {
         child: 4,
         name: b"",
@@ -456,7 +456,7 @@ fn who_made_a_thread_is_not_who_ended_what_it_did_first() {
 
 /// 7 sleeps. 8 returns to user mode at 1000, or does something else; it is interrupted, and later seems to wake 7.
 #[test]
-fn a_thread_in_user_mode_wakes_nobody() {
+fn a_thread_in_user_mode_wakes_no_thread() {
     const LONG: u64 = 200_000;
     let events = |before: What<'static>, after: u64| {
         let irq = What::Irq {

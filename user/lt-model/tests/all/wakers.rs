@@ -55,7 +55,7 @@ fn first(model: &Model) -> String {
 }
 
 #[test]
-fn it_is_the_innermost_of_what_the_processor_is_in() {
+fn the_waker_is_the_innermost_context_of_the_processor() {
     assert_eq!(then(&[waking(6, 0, 7)]), "0..6 blocked by 8");
     assert_eq!(
         then(&[softirq(5, TIMER), waking(6, 0, 7), softirq_end(7, TIMER)]),
@@ -82,7 +82,7 @@ fn it_is_the_innermost_of_what_the_processor_is_in() {
 }
 
 #[test]
-fn another_processor_says_nothing_of_this_one() {
+fn an_interrupt_of_another_processor_is_no_waker() {
     let [begin, end] = irq(5);
     assert_eq!(
         then(&[switch(1, 1, 0, R, 6), begin, waking(6, 1, 7), end]),
@@ -213,7 +213,7 @@ fn a_timer_that_a_thread_for_softirqs_runs_is_a_timer() {
 }
 
 #[test]
-fn packets_to_this_machine_are_delivered_by_who_sends_them() {
+fn packets_to_this_machine_are_delivered_by_their_sender() {
     let call = at(3, 0, What::Call { name: b"sendto" });
     let receive = [softirq(4, NET_RX), waking(6, 0, 7), softirq_end(7, NET_RX)];
     let with = |begin: &[Event<'static>]| then(&[begin, &receive].concat());
@@ -349,7 +349,7 @@ fn the_thread_of_an_interrupt_is_woken_by_the_handler() {
 }
 
 #[test]
-fn a_disk_wakes_whom_the_end_of_its_request_wakes() {
+fn a_disk_is_the_waker_while_it_completes_a_request() {
     let disk = Disk(8 << 20 | 16);
     let done = |time| completed(time, disk, None);
     let by_disk = |time| format!("0..{time} blocked by disk 8:16");
@@ -391,7 +391,7 @@ fn a_disk_wakes_whom_the_end_of_its_request_wakes() {
 
 /// 7 is woken in the softirq that has completed a request of a disk on the network.
 #[test]
-fn a_network_disk_wakes_only_whom_its_request_concerns() {
+fn a_network_disk_wakes_only_the_waiters_for_its_request() {
     const D: SwitchedOut = SwitchedOut::Blocked(Sleep::Uninterruptible);
     let disk = Disk(8 << 20);
     let waker = |submitter, out| {

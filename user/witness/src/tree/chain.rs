@@ -100,22 +100,32 @@ pub(super) enum Told {
     More(usize),
 }
 
+/// Maximum number of preemptions that a step of an alert records. A step with this number may stand for more.
+const MOST_TIMES: usize = 1023;
+
 impl Told {
-    /// Returns how many steps of the trace this one stands for: twenty preemptions have nineteen
-    /// switches between them.
+    /// Returns how many steps of the trace this one stands for; the least number if [`Told::is_at_least`]. Twenty
+    /// preemptions have nineteen switches between them.
     pub(super) fn steps(&self) -> usize {
-        let what = match self {
-            Told::More(number) => return *number,
-            Told::Step { what, .. } => what,
-        };
-        let times = what
-            .rsplit_once('*')
-            .map(|(_, times)| times.parse::<usize>());
-        match times {
-            Some(Ok(times)) if times > 1 && what.starts_with("preempted:") => 2 * times - 1,
-            _ => 1,
+        match self {
+            Told::More(number) => *number,
+            Told::Step { what, .. } => 2 * times(what) - 1,
         }
     }
+
+    /// Whether the step has the maximum number of preemptions, and may stand for more.
+    pub(super) fn is_at_least(&self) -> bool {
+        matches!(self, Told::Step { what, .. } if times(what) == MOST_TIMES)
+    }
+}
+
+/// Returns how many preemptions a step stands for; 1 for any other step.
+fn times(what: &str) -> usize {
+    let times = what.strip_prefix("preempted:").and_then(|task| {
+        let (_, times) = task.rsplit_once('*')?;
+        times.parse::<usize>().ok()
+    });
+    times.map_or(1, |times| times.max(1))
 }
 
 /// Returns the steps of an alert, each with its time.

@@ -98,7 +98,7 @@ impl Report<'_> {
         lines
     }
 
-    /// `in read: woken by server/526`; after the name of the thread, unless it is the report's own.
+    /// `in read: woken by server/526`, preceded by the name of the thread unless `own` is set.
     pub(super) fn wait_text(&self, wait: &Wait, own: bool) -> String {
         let words = self.words();
         let who = match own {

@@ -59,7 +59,7 @@ fn below(lines: &[String], heading: &str) -> Vec<String> {
     rest.take_while(|line| !line.is_empty()).cloned().collect()
 }
 
-/// Thread 7 waits for 8, which waited for a timer, then for 9, which works, and again for 8.
+/// Thread 7 waits for thread 8, which waited for a timer; then for thread 9, which works; then again for thread 8.
 fn waits() -> Vec<Event<'static>> {
     let mut events = vec![
         switch(0, 0, 0, R, 7),
@@ -125,12 +125,12 @@ fn all_waits_are_shown_on_request_and_none_that_is_too_deep_or_too_short() {
         !flat.iter().any(|line| line.contains("a timer")),
         "{flat:?}"
     );
-    // The activity of 8 is then a summary.
+    // The activity of thread 8 is then a summary.
     assert!(
         flat[2].contains("hog/8 meanwhile: blocked 80ns (in no recorded"),
         "{flat:?}"
     );
-    // The waits for 8 are consecutive among those that are shown.
+    // The waits for thread 8 are consecutive among the shown ones.
     let long = of(&["--min", "100"]);
     assert!(
         long[1].ends_with("in read: woken by hog/8; 2 times, up to 110ns"),
@@ -239,7 +239,7 @@ fn stacks_have_the_state_and_the_chain_behind_it() {
     );
 }
 
-/// In fsync, 7 waits for a request of its own, until a request of 9 ends and leaves it a tag.
+/// In fsync, thread 7 waits with a request of its own, until a request of thread 9 ends and frees a tag.
 #[test]
 fn a_wait_for_a_request_has_its_call_and_its_place() {
     const DISK: Disk = Disk(253 << 20);
@@ -277,7 +277,7 @@ fn a_wait_for_a_request_has_its_call_and_its_place() {
     assert!(!text.contains("the waker is not recorded"), "{text}");
 }
 
-/// In `read`, 7 waits for an interrupt.
+/// In `read`, thread 7 waits for an interrupt.
 fn reads(builder: &mut Builder, begin: u64, fd: i32) {
     let disk = What::Irq {
         number: 24,

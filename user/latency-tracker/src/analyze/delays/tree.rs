@@ -154,12 +154,12 @@ impl Tree {
     }
 }
 
-/// The longest stays in each state of these trees. A state with only one state below it is skipped: both have the same
-/// stays.
+/// The longest stays in each state of these trees. A state is skipped if the only state below it has the same stays.
 pub(super) fn longest(trees: &[Tree], top: usize, least: u64) -> Vec<String> {
     let mut rows = Vec::new();
     let mut see = |node: &Tree, depth: usize| {
-        if depth == 0 || node.below.len() == 1 {
+        let is_same = |below: &Tree| below.stays.len() == node.stays.len();
+        if depth == 0 || node.below.iter().any(is_same) {
             return;
         }
         let mut stays = node.stays.clone();
@@ -229,8 +229,8 @@ fn call_of(cause: Cause) -> Option<Name> {
     }
 }
 
-/// Returns where a thread was, such as `in read`. Without a call, `outside` is whether the trace shows that the thread was
-/// outside system calls.
+/// Returns where a thread was, such as `in read`. Without a call, `outside` is whether the trace shows that the thread
+/// was outside system calls.
 pub(super) fn within(words: &Shown<'_>, call: Option<Name>, outside: bool) -> String {
     match call {
         Some(call) => format!("in {}", words.text(call)),
@@ -257,5 +257,35 @@ pub(super) fn end(
         (_, None) if open => "not woken before the trace ends".into(),
         (Cause::Idle, None) => "idle; the source of its next work is not recorded".into(),
         (_, None) => "the waker is not recorded".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stays_of_a_call_without_a_known_file_are_listed_beside_the_only_file() {
+        let node = |number, label: &str, stays: &[(u64, u64)], below| Tree {
+            number,
+            label: label.into(),
+            time: stays.iter().map(|(begin, end)| end - begin).sum(),
+            stays: stays.to_vec(),
+            below,
+        };
+        let (known, unknown) = ((0, 10), (20, 50));
+        let file = node(3, "/a", &[known], Vec::new());
+        let read = node(2, "in read", &[known, unknown], vec![file]);
+        let working = node(1, "working", &[known, unknown], vec![read]);
+        let all = node(0, "all", &[known, unknown], vec![working]);
+        let lines = longest(&[all], 1, 0);
+        assert_eq!(
+            lines,
+            [
+                "NR  FROM  TO  TOOK  STATE",
+                " 2    20  50  30ns  in read",
+                " 3     0  10  10ns  /a",
+            ]
+        );
     }
 }

@@ -100,7 +100,7 @@ fn a_chain_is_drawn_lane_by_lane() {
             "CPU 0 22..24 4 not recorded: the trace ends earlier",
         ]
     );
-    // From the interrupt's CPU (lane 4) to 8 (lane 3), and from 8 to 7 (lane 2).
+    // From the interrupt's CPU (lane 4) to thread 8 (lane 3), and from thread 8 to thread 7 (lane 2).
     assert_eq!(
         view.arrows,
         [Arrow(12, 4, 12, 3, true), Arrow(17, 3, 17, 2, true)]
@@ -167,7 +167,7 @@ fn the_tables_have_every_step() {
 fn what_is_not_drawn_is_stated() {
     let mut events = vec![switch(0, 0, 0, R, 7)];
     let mut time = 0;
-    // 7 is interrupted often; 100 others run for a moment on another CPU.
+    // Thread 7 is interrupted often; 100 other threads run for a moment on another CPU.
     for i in 0..1000 {
         let irq = What::Irq {
             number: 24,

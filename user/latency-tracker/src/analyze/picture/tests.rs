@@ -143,7 +143,7 @@ fn an_alert_is_above_its_path_and_both_may_begin_before_the_trace() {
 }
 
 #[test]
-fn who_wants_it_to_end_is_obeyed() {
+fn a_signal_ends_the_drawing() {
     let mut events = Vec::new();
     for time in (0..2 * u64::from(OFTEN)).step_by(2) {
         events.push(switch(time, 0, 0, R, 7));
@@ -198,7 +198,7 @@ pub(in crate::analyze) fn events() -> impl Strategy<Value = Vec<Event<'static>>>
 
 proptest! {
     #[test]
-    fn whatever_happened_is_drawn_as_it_is(
+    fn random_events_are_drawn_as_the_model_has_them(
         events in events(),
         (cut_from, cut_to) in (0..30u64, 0..30u64),
     ) {

@@ -33,7 +33,7 @@ pub(super) fn of(trace: &Path) -> Result<BTreeMap<u64, String>> {
     Ok(names(&String::from_utf8_lossy(&symbols)))
 }
 
-/// The functions in lines such as `ffffffff81130a20 t wb_workfn`. Of several names of an address, the first counts.
+/// The functions in lines such as `ffffffff81130a20 t wb_workfn`. If an address has several names, the first counts.
 fn names(symbols: &str) -> BTreeMap<u64, String> {
     let mut names = BTreeMap::new();
     for line in symbols.lines() {

@@ -108,8 +108,8 @@ impl Subject {
         }
     }
 
-    /// Events whose streams the analysis needs. A CPU counts as recorded only while each of these events that the trace
-    /// has is recorded there.
+    /// Events whose streams the analysis needs. A CPU counts as recorded only while all of these events are recorded
+    /// there, apart from events that the whole trace lacks.
     pub(super) fn needs(self) -> &'static [Need] {
         match self {
             Self::Wakeups => &[SWITCH, WAKING, WAKEUP],
@@ -135,7 +135,7 @@ impl Subject {
         }
     }
 
-    /// The tables for which a trace with these events lacks at least one of the events that they need.
+    /// The tables that cannot be made, because the trace lacks at least one event that they need.
     pub(super) fn without(self, has: &dyn Fn(Need) -> bool) -> Vec<Kind> {
         let tables: &[(Kind, &[Need])] = match self {
             Self::Irq => &[
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_perf_are_followed_once_its_events_are_enabled() {
+    fn packets_in_a_perf_trace_are_followed_once_all_events_are_enabled() {
         for (perf, settle) in [(false, 0), (true, SETTLE)] {
             let is_there = |need: Need| need == SWITCH || OF_SENT.contains(&need);
             let has = |need: Need| is_there(need) || need == OF_PERF && perf;

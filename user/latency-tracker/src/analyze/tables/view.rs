@@ -72,7 +72,7 @@ pub(super) fn ended(end: PacketEnd) -> &'static str {
     }
 }
 
-/// The kind of what ended a sleep, for programs; `None` if it is not recorded.
+/// The kind of waker that ended a sleep, for programs; `None` if it is not recorded.
 pub(super) fn waker(by: WokenBy) -> Option<&'static str> {
     Some(match by {
         WokenBy::Thread(_) => "thread",
@@ -134,7 +134,7 @@ pub(super) fn name(kind: Kind) -> &'static str {
     }
 }
 
-/// The name of a grouping: that of `--by`, except for softirqs (`vector` for `line`), calls of futex (`call` for
+/// The name of a grouping: the value of `--by`, except for softirqs (`vector` for `line`), calls of futex (`call` for
 /// `kind`), packets that are not received (`device` for `end`) and `--folded` (`stack`).
 pub(super) fn grouping(table: &Table) -> &'static str {
     match (table.by, table.kind) {
@@ -386,8 +386,8 @@ impl<'a> Report<'a> {
     }
 
     /// The CPU usage of a row of [`Kind::Run`]: its time as a fraction of the recorded time of its CPU, or else of the
-    /// CPU that is recorded the longest. The buffers of a snapshot reach back to different times, so a thread may have run
-    /// for longer than their mean.
+    /// CPU that is recorded the longest. A fraction of the mean recorded time could exceed one CPU, because the buffers
+    /// of a snapshot reach back to different times.
     pub(super) fn share(&self, table: &Table, line: &Line<'_>) -> Option<f64> {
         let recorded = table.recorded.iter().filter(|((number, cpu), _)| {
             let is_other = matches!(line.key, Key::Cpu(of) if of != *cpu);
@@ -411,13 +411,13 @@ impl<'a> Report<'a> {
         let missed = table.missed;
         let (outside, identical) = match table.kind {
             Kind::Queued => (
-                "they were queued before the trace or the range or for a flush, were cancelled or had not started at its \
-                 end, or a CPU was not recorded then",
+                "they were cancelled, were queued for a flush, were queued before the trace or the range, had not \
+                 started at its end, or a CPU was not recorded then",
                 "they were queued again before they started: whether they had been cancelled or taken is not recorded",
             ),
             Kind::Backlog | Kind::Receive | Kind::Transmit => (
                 OUTSIDE,
-                "their address went to another packet before their end was seen, or the end may be that of another one",
+                "their address was reused before their end was seen, or the end may be another packet's",
             ),
             _ => (
                 OUTSIDE,
@@ -454,7 +454,7 @@ mod tests {
 
     /// CPU 0 is recorded for 1000 ns, in which one thread runs, and CPU 1 for the last 100 ns.
     #[test]
-    fn a_thread_has_at_most_one_cpu_even_if_others_are_recorded_for_less_time() {
+    fn a_thread_uses_at_most_one_cpu_even_if_another_cpu_is_recorded_for_less_time() {
         let events = [
             switch(0, 0, 0, R, 7),
             switch(900, 1, 0, R, 9),

@@ -66,7 +66,7 @@ struct One<'a> {
     lost: BTreeMap<&'static str, u64>,
     /// Whether `oldest`, and the instance's operations in `pending`, are from an earlier reading.
     is_old: bool,
-    /// The number of the cgroup of the filter, if there is no such cgroup.
+    /// The number of a cgroup in the filter, if no cgroup has that number.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_cgroup: Option<u64>,
 }

@@ -2,9 +2,9 @@
 
 //! Late operations in groups: by task, by the subject of their tracker, or by the kernel stack of their task.
 //!
-//! An operation counts once in each interval that has alerts of it, even if its timeout and its end were separate
+//! An operation counts once in each interval that has alerts about it, even if its timeout and its end were separate
 //! alerts. It counts with its delay at the last of these alerts: the whole delay if the operation has ended. Groups of
-//! several instances are not merged: an operation of one may contain an operation of another.
+//! different instances are not merged: an operation of one instance may contain an operation of another.
 
 use std::collections::HashMap;
 

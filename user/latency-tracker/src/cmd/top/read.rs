@@ -17,14 +17,14 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
+use lt_common::clock::monotonic;
 use lt_common::group;
 use lt_common::wait::Lines;
 use lt_proc::{Alert, Histogram, Instance, Pending, ProcError, ProcRoot, Stats, StreamLine};
 use nix::errno::Errno;
-use nix::time::{ClockId, clock_gettime};
 
 use super::groups::Groups;
 
@@ -50,7 +50,7 @@ pub(super) struct OneReading {
     pub(super) oldest: Vec<Pending>,
     /// Whether `oldest` is from an earlier reading.
     pub(super) is_old: bool,
-    /// The number of the cgroup of the filter, if there is no such cgroup.
+    /// The number of a cgroup in the filter, if no cgroup has that number.
     pub(super) missing_cgroup: Option<u64>,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Reader<'a> {
     alerts: VecDeque<Alert>,
     missed: u64,
     dropped: u64,
-    /// Groups of all alerts that are read, also of those that are dropped.
+    /// Groups of all alerts that are read, including those that are dropped.
     pub(super) groups: Option<Groups>,
     last: HashMap<String, Last>,
     cgroups: group::Groups,
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
             .retain(|name, _| all.iter().any(|one| one.instance.name == *name));
         self.drain()?;
         Ok(Reading {
-            time: now(),
+            time: monotonic(),
             all,
             alerts: self.alerts.drain(..).collect(),
             missed: std::mem::take(&mut self.missed),
@@ -257,13 +257,10 @@ fn removed(error: &io::Error) -> bool {
         .any(|errno| error.raw_os_error() == Some(*errno as i32))
 }
 
-fn now() -> u64 {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const ALERT: &str = "seq=17 time=1 instance=slow tracker=block reason=threshold delay=2 threshold=1 cpu=1 \
@@ -312,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn each_alert_is_read_once_also_of_a_module_that_is_loaded_again() {
+    fn each_alert_is_read_once_even_if_the_module_is_loaded_again() {
         let (dir, root) = tree();
         let mut reader = Reader::open(&root, Some("slow")).unwrap();
         let path = |name: &str| dir.path().join(name);

@@ -48,7 +48,7 @@ pub(super) struct Row {
     pub(super) oldest: Vec<Pending>,
     /// Whether `oldest` is from an earlier reading.
     pub(super) is_old: bool,
-    /// The number of the cgroup of the filter, if there is no such cgroup.
+    /// The number of a cgroup in the filter, if no cgroup has that number.
     pub(super) missing_cgroup: Option<u64>,
     /// All counters, since the start of the instance.
     pub(super) stats: Stats,

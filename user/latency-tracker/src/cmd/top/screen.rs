@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_terminal_is_restored_also_by_a_panic() {
+    fn the_terminal_is_restored_even_after_a_panic() {
         let pty = openpty(None, None).unwrap();
         let (mut master, slave) = (File::from(pty.master), File::from(pty.slave));
         let copy = || slave.try_clone().unwrap();

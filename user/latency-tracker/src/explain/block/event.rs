@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! An event of a trace for the explanation of a block request, with its fields as text by name.
+//! A trace event as the explanation of a block request needs it: the fields are text, found by name.
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -134,9 +134,9 @@ impl Explainer {
         }
     }
 
-    /// Maximum distance between the alert and the end, in the trace, of a request that begins with the delay, ns. A
-    /// virtual CPU may lose its processor between the two probes. A request that ended in the first half of the delay is
-    /// another one, and so is a request that ended long before a timeout.
+    /// For a request that begins with the delay, the maximum distance between the request's end in the trace and the
+    /// alert, ns. A virtual CPU may lose its processor between the two probes. A request that ended in the first half
+    /// of the delay, or long before a timeout, is not the late request.
     fn reach(&self) -> u64 {
         match self.alert.reason {
             Reason::Timeout => NEAR,
@@ -225,7 +225,7 @@ impl Explainer {
     }
 }
 
-/// Distance between the start of the delay and the closer one of the insertion and the issue of a request, ns.
+/// Distance between the start of the delay and the insertion or the issue of a request, whichever is closer, ns.
 fn start_distance(request: &Request, alert: &Alert) -> Option<u64> {
     let begun = [&request.inserted, &request.issued].into_iter().flatten();
     begun.map(|step| step.time.abs_diff(alert.start())).min()

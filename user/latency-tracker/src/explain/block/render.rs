@@ -279,7 +279,7 @@ impl Explanation {
             Some(inserted) if self.is_from_insert() => issued.time.saturating_sub(inserted.time),
             _ => 0,
         };
-        // Of two probes, the later one was delayed.
+        // If the two probes disagree, the later one was delayed.
         let end = completed.time.min(self.alert.time);
         let at_device = end.saturating_sub(issued.time);
         let delayed = match self.alert.time - end {
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_the_device_did_is_not_said_of_a_time_with_a_gap() {
+    fn other_activity_of_the_device_is_not_described_if_there_is_a_gap() {
         let gap_at = |time: u64| {
             explain_with(ALERT, TRACE, move |from, to| {
                 (from..to).contains(&time).then_some(Unrecorded::Lost(1))
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_obeys_no_alert() {
+    fn control_characters_of_an_alert_are_not_printed() {
         let alert = ALERT.replace("disk=\"sda\"", "disk=\"s\u{1b}[2Jda\"");
         let text = explain(&alert.replace("slow_disk", "slow\u{1b}"), TRACE);
         assert!(
@@ -534,8 +534,8 @@ mod tests {
     }
 
     #[test]
-    fn who_ran_is_told_as_a_part_of_the_whole_time() {
-        // Of the 15 ms, only the last 4 are recorded for CPU 1.
+    fn the_times_of_tasks_are_percentages_of_the_whole_time() {
+        // For CPU 1, only the last 4 of the 15 ms are recorded.
         let is_known = |l: &&str| {
             let early = l[1..21].parse::<u64>().unwrap() < 26_856_000_000;
             !(early && l.contains("sched_switch") && l.contains("cpu_id = 1"))
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_begins_too_late_says_so() {
+    fn a_trace_that_begins_too_late_is_reported() {
         let late: Vec<&str> = TRACE
             .lines()
             .filter(|l| l[1..21].parse::<u64>().unwrap() > 26_850_000_000)

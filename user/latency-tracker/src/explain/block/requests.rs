@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_sectors_that_there_are_overflow_nothing() {
+    fn the_last_possible_sectors_do_not_overflow() {
         let last = u64::MAX - 2;
         let r = requests(&[
             (1, "block_rq_insert", last, 8),

@@ -10,7 +10,7 @@ use crate::analyze::lanes::bars_of_each;
 use crate::analyze::made::{R, S, model, switch, waking};
 use crate::html::tests::data;
 
-/// 7 waits from 100 to 900 for CPU 0, which runs 8.
+/// Thread 7 waits from 100 to 900 for CPU 0, which runs thread 8.
 fn told() -> Told {
     let events = [
         switch(0, 0, 0, R, 7),

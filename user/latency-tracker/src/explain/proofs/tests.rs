@@ -126,7 +126,7 @@ fn a_quota_is_named_with_its_cgroup_if_its_counter_has_grown() {
 }
 
 #[test]
-fn a_quota_whose_counter_is_not_known_is_offered_and_one_that_has_not_grown_excluded() {
+fn a_quota_is_offered_if_its_counter_is_not_known_and_excluded_if_it_has_not_grown() {
     let is_open = |said: String| {
         let begin = "100 % of the delay (91.00us): late/7 was runnable; CPU 0 was idle for 90.50us before the thread ran: perhaps cpu.max,";
         assert!(said.starts_with(begin), "{said}");
@@ -229,7 +229,7 @@ const HIGH: &str =
     " stack=__mem_cgroup_handle_over_high+0x1a0/0x230,exit_to_user_mode_loop+0x91/0x130";
 const QUOTA: &str = " stack=preempt_schedule_thunk+0x16/0x30,throttle_cfs_rq_work+0x1e0/0x200,task_work_run+0x5b/0xa0";
 
-/// 7 sleeps twice, each time until a timer expires; the second sleep starts at `again`.
+/// Thread 7 sleeps twice, each time until a timer expires; the second sleep starts at `again`.
 fn sleeps(again: u64) -> Vec<Event<'static>> {
     let timer = |time| at(time, 0, What::Timer { function: None });
     vec![
@@ -249,7 +249,7 @@ fn sleeps(again: u64) -> Vec<Event<'static>> {
 }
 
 #[test]
-fn the_function_of_a_sleep_names_what_that_sleep_was_for() {
+fn the_function_of_a_sleep_shows_the_cause_of_that_sleep_only() {
     let why = |alert: &Alert| verdict(&sleeps(11_000), alert, &Evidence::default());
     let of_second = "late/7 waited for memory.high of its cgroup (__mem_cgroup_handle_over_high).";
     let second = why(&alert("threshold", (11_000, 90_010), HIGH));
@@ -270,7 +270,8 @@ fn the_function_of_a_sleep_names_what_that_sleep_was_for() {
 
 const TAG: &str = " stack=\"blk_mq_get_tag+0x12c/0x2e0\"";
 
-/// 7 submits a bio at 8, and waits from 10 to 800 for the only tag of the disk, which a request of 8 has.
+/// Thread 7 submits a bio at time 8, and waits from 10 to 800 for the only tag of the disk, which a request of thread 8
+/// has.
 fn lacks_a_tag() -> Vec<Event<'static>> {
     use lt_model::Stage::{Allocated, Issued, Queued};
     let disk = lt_model::Disk(254 << 20);
@@ -294,7 +295,7 @@ fn lacks_a_tag() -> Vec<Event<'static>> {
     ]
 }
 
-/// The alert of a system call of 7, without a stack.
+/// The alert of a system call of thread 7, without a stack.
 fn call(range: (u64, u64)) -> Alert {
     let line = alert("threshold", range, "").to_string();
     let line = line.replace("seq=3 ", "seq=4 ");
@@ -312,7 +313,7 @@ fn explained(events: &[Event<'_>], alert: &Alert, beside: &[Alert]) -> (String, 
 }
 
 #[test]
-fn of_many_alerts_only_those_of_the_thread_during_the_delay_are_searched() {
+fn only_alerts_of_the_thread_during_the_delay_are_searched() {
     let other = alert("threshold", (60, 70), "").to_string();
     let other = Alert::parse(&other.replace("tid=7 ", "tid=8 ")).unwrap();
     let ranges = [(300, 400), (10, 50), (90, 100), (20, 49), (399, 401)];
@@ -327,7 +328,7 @@ fn of_many_alerts_only_those_of_the_thread_during_the_delay_are_searched() {
     assert!(during((402, 500)).is_empty());
 }
 
-/// The call has ended when its alert is raised, so only the alert of the sleep in it has a stack.
+/// The call has ended when its alert is raised, so only the alert of the sleep within the call has a stack.
 #[test]
 fn the_stack_in_the_alert_of_a_sleep_shows_why_a_call_was_late() {
     let (events, late) = (lacks_a_tag(), call((5, 815)));
@@ -448,9 +449,9 @@ fn a_stack_says_nothing_about_another_wait() {
     );
 }
 
-/// 9 thaws 7, after other activity.
+/// Thread 9 thaws thread 7, after other activity.
 #[test]
-fn a_frozen_thread_does_not_wait_for_the_one_that_thaws_it() {
+fn a_frozen_thread_does_not_wait_for_the_thread_that_thaws_it() {
     let call = |time, name| at(time, 0, What::Call { name });
     let events = |begin: Event<'static>| {
         [
@@ -574,7 +575,7 @@ fn programs_read_the_same_causes() {
 }
 
 #[test]
-fn a_capture_need_not_have_evidence_but_must_not_have_a_wrong_one() {
+fn a_capture_may_lack_evidence_but_invalid_evidence_is_an_error() {
     let capture = tempfile::tempdir().unwrap();
     assert_eq!(read(capture.path()).unwrap(), None);
     let file = capture.path().join("evidence.json");
@@ -594,9 +595,9 @@ fn a_capture_need_not_have_evidence_but_must_not_have_a_wrong_one() {
     assert!(error.ends_with("evidence.json"), "{error}");
 }
 
-/// 8 is not late itself, and 7 waits for it.
+/// Thread 8 is not late itself, and thread 7 waits for it.
 #[test]
-fn the_quota_of_another_thread_is_named_if_its_cgroup_has_it() {
+fn the_quota_of_another_thread_is_named_if_the_cgroup_of_this_thread_is_known() {
     let function = Some(PERIOD);
     let events = [
         switch(0, 0, 0, R, 7),

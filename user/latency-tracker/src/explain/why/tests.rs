@@ -282,7 +282,7 @@ fn the_raiser_of_a_softirq_is_named_or_reported_as_not_recorded() {
     assert_eq!(said(false), format!("{begin}; {missing}."));
 }
 
-/// The timer may be the one of gro_flush_timeout, which polls a device.
+/// The timer may belong to gro_flush_timeout, which polls a device.
 #[test]
 fn a_packet_from_a_timer_may_come_from_a_device() {
     let vector = 3;
@@ -331,7 +331,7 @@ fn a_sentence_names_the_thread_whose_request_ended_a_wait() {
     );
 }
 
-/// Thread 7 waits for the only tag of the disk, which first a request of thread 8 holds, and then one of thread 9.
+/// Thread 7 waits for the only tag of the disk. A request of thread 8 holds the tag first, then a request of thread 9.
 fn lacks_a_tag() -> Vec<Event<'static>> {
     use lt_model::Stage::{Allocated, Issued, Queued};
     let disk = lt_model::Disk(254 << 20);
@@ -398,7 +398,7 @@ fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
 
 #[test]
 fn a_sentence_says_since_when_a_disk_had_been_busy() {
-    let shift = 20_000_000;
+    let shift = 200_000_000;
     let said = |lost: Option<Event<'static>>, epoch| {
         let mut events = lacks_a_tag();
         for event in events.iter_mut().skip(1) {
@@ -421,21 +421,21 @@ fn a_sentence_says_since_when_a_disk_had_been_busy() {
     let (sentence, threads) = said(None, at_two);
     assert_eq!(
         sentence,
-        format!("{begin} 797ns, since 14:00:00.020, {end}")
+        format!("{begin} 797ns, since 14:00:00.200, {end}")
     );
     assert_eq!(threads, [(9, None), (8, Some("hog".to_string()))]);
     let (sentence, _) = said(None, None);
     assert_eq!(sentence, format!("{begin} 797ns, {end}"));
-    let lost = at(15_000_000, 1, What::Lost { until: 15_000_001 });
+    let lost = at(150_000_000, 1, What::Lost { until: 150_000_001 });
     let (sentence, _) = said(Some(lost), at_two);
     assert_eq!(
         sentence,
-        format!("{begin} at least 797ns, since 14:00:00.020 or earlier, {end}")
+        format!("{begin} at least 797ns, since 14:00:00.200 or earlier, {end}")
     );
 }
 
-/// Thread 8 has the only tag of the disk whenever 7 needs it, in two calls. Once 8 has ended, its number may belong to
-/// another thread.
+/// Thread 8 has the only tag of the disk whenever thread 7 needs it, in two calls. Once thread 8 has ended, its number
+/// may belong to another thread.
 #[test]
 fn a_thread_whose_requests_a_disk_served_is_returned_once_unless_it_has_ended() {
     use lt_model::Stage::{Allocated, Issued, Queued};
@@ -571,7 +571,7 @@ fn a_reason_is_given_for_each_cpu_that_was_idle() {
 
 /// Thread 8 sleeps several times before it wakes thread 7.
 #[test]
-fn a_thread_that_sleeps_several_times_in_one_wait_is_reported_to_poll() {
+fn a_thread_that_sleeps_several_times_in_one_wait_is_reported_as_polling() {
     let slept = |times: u64, wakes_each: bool| {
         let mut events = vec![switch(0, 0, 0, R, 7), switch(10, 0, 7, S, 8)];
         for time in (100..).step_by(100).take(times as usize) {
@@ -686,7 +686,7 @@ fn the_late_task_is_named_as_far_as_it_is_known() {
 }
 
 #[test]
-fn a_terminal_obeys_no_alert() {
+fn control_characters_of_an_alert_are_not_printed() {
     let told = told(&hogged(), 0);
     let mut alert = alert("wakeup", 100, 900, 7);
     (alert.instance, alert.tracker) = ("a\u{1b}[2J".into(), "b\u{7}".into());

@@ -2,18 +2,17 @@
 
 //! Cgroups (version 2): their limits and counters.
 //!
-//! When the recorder is armed, up to [`MOST`] cgroups are read. Later, only those with a limit and those of late tasks
-//! are read, and those that had a limit or were frozen before. A cgroup is identified by the inode of its directory,
-//! because a cgroup that was removed and created again has counters that start at 0.
+//! When the recorder is armed, up to [`MOST`] cgroups are read. Later, only cgroups that have or had a limit, that were
+//! frozen, or that contain a late task are read. A cgroup is identified by the inode of its directory, because a cgroup
+//! that was removed and created again has counters that start at 0.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use lt_common::clock::monotonic;
 use lt_proc::evidence::{Cgroup, Counters, Task};
-
-use super::now;
 
 /// Maximum number of cgroups read when the recorder is armed.
 pub(super) const MOST: usize = 4096;
@@ -230,8 +229,8 @@ impl Groups {
 }
 
 impl Group {
-    /// Whether the cgroup has a limit, or earlier had one or was frozen, or is the root in a container. Of the others,
-    /// except the true root, only `frozen_usec` was read.
+    /// Whether the cgroup has a limit, earlier had one or was frozen, or is the root in a container. For all other
+    /// cgroups except the true root, only `frozen_usec` was read.
     fn is_evidence(&self) -> bool {
         !self.limits.is_empty() || self.reads.iter().any(|read| read.frozen.is_some())
     }
@@ -300,16 +299,16 @@ fn counters(directory: &Path) -> Counters {
     counters.memory_high = number(&memory, "high");
     counters.memory_max = number(&memory, "max");
     counters.frozen = number(&directory.join("cgroup.events"), "frozen").map(|n| n != 0);
-    counters.end = now();
+    counters.end = monotonic();
     counters
 }
 
 /// Reads how long the cgroup was frozen.
 fn freezer(directory: &Path) -> Counters {
     Counters {
-        begin: now(),
+        begin: monotonic(),
         frozen_usec: number(&directory.join("cgroup.stat.local"), "frozen_usec"),
-        end: now(),
+        end: monotonic(),
         ..Counters::default()
     }
 }

@@ -5,11 +5,9 @@
 use std::fs;
 use std::path::Path;
 
-use lt_common::clock;
+use lt_common::clock::{self, monotonic};
 use lt_proc::Alert;
 use lt_proc::evidence::Task;
-
-use super::now;
 
 /// Clock ticks a second in `/proc/TID/stat`: `USER_HZ`.
 const TICKS: u64 = 100;
@@ -21,7 +19,7 @@ pub(super) fn read(root: &Path, alert: &Alert) -> Option<Task> {
         let bytes = fs::read(directory.join(name)).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     };
-    let read = now();
+    let read = monotonic();
     let (started, policy) = of_stat(&text("stat")?)?;
     // Start times include suspends, times of alerts do not.
     let suspended = clock::suspended().as_nanos() as u64;
@@ -87,7 +85,7 @@ mod tests {
             ))
             .unwrap()
         };
-        let task = read(Path::new("/"), &alert(now())).unwrap();
+        let task = read(Path::new("/"), &alert(monotonic())).unwrap();
         assert!(task.policy.is_some() && task.cpus.is_some(), "{task:?}");
         // The late task with this id ended before this task was created.
         assert_eq!(read(Path::new("/"), &alert(0)), None);

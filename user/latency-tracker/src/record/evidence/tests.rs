@@ -4,6 +4,7 @@
 
 use std::fs;
 
+use lt_common::clock::monotonic;
 use tempfile::TempDir;
 
 use super::*;
@@ -50,7 +51,7 @@ fn task(root: &TempDir, cgroup: &str) {
 
 /// An alert about thread `tid`, raised now, whose delay began at `start`.
 fn alert(tid: u64, start: u64) -> Alert {
-    let time = now();
+    let time = monotonic();
     let line = format!(
         "seq=1 time={time} instance=a tracker=offcpu reason=threshold delay={} threshold=1 cpu=0 pid={tid} tid={tid} \
          comm=\"a b\"",
@@ -85,7 +86,7 @@ fn the_counters_of_a_quota_grow_between_the_reads() {
     let mut collector = Collector::start(root.path());
     let shown = "evidence: 1 kernel functions; cgroups with a limit: 2 of 4 (read in ";
     assert!(collector.to_string().starts_with(shown), "{collector}");
-    let start = now();
+    let start = monotonic();
     let stat = "nr_throttled 4\nthrottled_usec 190\n";
     write(&root, "sys/fs/cgroup/a/cpu.stat", stat);
     let evidence = of(&mut collector, start);
@@ -121,12 +122,12 @@ fn the_counters_of_a_quota_grow_between_the_reads() {
 
     // The evidence of the next alert starts with the last read before its delay.
     collector.rearm();
-    let next = of(&mut collector, now());
+    let next = of(&mut collector, monotonic());
     let reads = &next.cgroups[0].reads;
     assert_eq!(reads.len(), 3);
     assert_eq!(reads[0].nr_throttled, Some(4));
-    // If the delay started earlier, so do the readings of its alert. An alert whose delay started before all readings
-    // has all of them.
+    // If the delay started earlier, its evidence goes further back: to the first read, even if the delay started before
+    // that.
     for (start, first) in [(start, group.reads[0].begin), (0, group.reads[0].begin)] {
         let old = of(&mut collector, start);
         assert_eq!(old.cgroups[0].reads[0].begin, first);
@@ -138,7 +139,7 @@ fn the_first_read_is_kept_however_many_follow() {
     let root = machine(&[("sys/fs/cgroup/a/cpu.max", "1 2\n")]);
     task(&root, "/a");
     let mut collector = Collector::start(root.path());
-    let first = now();
+    let first = monotonic();
     for _ in 0..50 {
         collector.rearm();
     }
@@ -148,7 +149,7 @@ fn the_first_read_is_kept_however_many_follow() {
 }
 
 #[test]
-fn a_cgroup_made_later_has_no_read_before_and_one_made_again_forgets() {
+fn a_new_cgroup_has_no_earlier_read_and_a_recreated_one_loses_its_reads() {
     let root = machine(&[
         ("sys/fs/cgroup/a/cpu.max", "1 2\n"),
         ("sys/fs/cgroup/a/cpu.stat", "nr_throttled 9\n"),
@@ -163,7 +164,7 @@ fn a_cgroup_made_later_has_no_read_before_and_one_made_again_forgets() {
     )
     .unwrap();
     write(&root, "sys/fs/cgroup/a/cpu.max", "1 2\n");
-    let start = now();
+    let start = monotonic();
     let again = of(&mut collector, start);
     assert!(
         again.cgroups[0]
@@ -186,8 +187,8 @@ fn a_freezer_is_found_by_its_time() {
     ]);
     task(&root, "/a");
     let mut collector = Collector::start(root.path());
-    assert!(of(&mut collector, now()).cgroups.is_empty());
-    let start = now();
+    assert!(of(&mut collector, monotonic()).cgroups.is_empty());
+    let start = monotonic();
     write(
         &root,
         "sys/fs/cgroup/a/cgroup.stat.local",
@@ -219,7 +220,7 @@ fn a_limit_that_was_lifted_is_still_evidence() {
     task(&root, "/a");
     let mut collector = Collector::start(root.path());
     write(&root, "sys/fs/cgroup/a/cpu.max", "max 2\n");
-    let evidence = of(&mut collector, now());
+    let evidence = of(&mut collector, monotonic());
     assert!(evidence.cgroups[0].limits.is_empty());
     assert_eq!(evidence.cgroups[0].reads.len(), 3);
 }
@@ -228,14 +229,14 @@ fn a_limit_that_was_lifted_is_still_evidence() {
 fn a_root_below_another_cgroup_is_listed_without_a_limit() {
     let root = machine(&[("sys/fs/cgroup/cgroup.events", "frozen 0\n")]);
     task(&root, "/");
-    let evidence = of(&mut Collector::start(root.path()), now());
+    let evidence = of(&mut Collector::start(root.path()), monotonic());
     assert_eq!(evidence.cgroups[0].path, "/");
     assert_eq!(evidence.cgroups[0].reads[0].frozen, Some(false));
     // The true root is not listed, nor is a cgroup that is outside of the namespace or was removed.
     for cgroup in ["/", "/../b", "/removed (deleted)"] {
         let root = machine(&[]);
         task(&root, cgroup);
-        let evidence = of(&mut Collector::start(root.path()), now());
+        let evidence = of(&mut Collector::start(root.path()), monotonic());
         assert!(evidence.cgroups.is_empty(), "{:?}", evidence.cgroups);
         let found = evidence.tasks[0].cgroup.as_deref();
         assert_eq!(found, (cgroup == "/").then_some("/"));
@@ -258,7 +259,7 @@ fn a_hierarchy_that_is_mounted_in_part_is_read_in_part() {
         ("/", None),
     ] {
         task(&root, cgroup);
-        let evidence = of(&mut collector, now());
+        let evidence = of(&mut collector, monotonic());
         assert_eq!(evidence.tasks[0].cgroup.as_deref(), expected, "{cgroup}");
         assert_eq!(evidence.cgroups.len(), usize::from(cgroup == "/a/b"));
     }
@@ -301,11 +302,11 @@ fn the_walk_is_bounded_and_takes_the_upper_levels_first() {
     write(&root, "sys/fs/cgroup/3/b/cpu.max", "1 2\n");
     let chain = ["/3".to_string(), "/3/b".to_string()];
     cut.read_again(&chain);
-    assert_eq!(cut.evidence(&chain, &[], now())[0].path, "/3/b");
+    assert_eq!(cut.evidence(&chain, &[], monotonic())[0].path, "/3/b");
 }
 
 #[test]
-fn a_disk_has_the_name_that_it_has_all_the_time() {
+fn only_a_disk_that_keeps_its_name_is_listed() {
     let root = machine(&[]);
     let block = root.path().join("sys/dev/block");
     fs::create_dir_all(&block).unwrap();
@@ -324,7 +325,7 @@ fn a_disk_has_the_name_that_it_has_all_the_time() {
     // One device appears later, and one has changed its name by then.
     link("253:0", "virtual/block/slow");
     link("7:0", "virtual/block/other");
-    let disks = of(&mut collector, now()).disks;
+    let disks = of(&mut collector, monotonic()).disks;
     let told: Vec<_> = disks
         .iter()
         .map(|disk| format!("{}:{} {}", disk.major, disk.minor, disk.name))
@@ -354,7 +355,7 @@ fn a_cgroup_that_was_throttled_has_its_threads_though_none_was_late() {
     ]);
     task(&root, "/");
     let mut collector = Collector::start(root.path());
-    let start = now();
+    let start = monotonic();
     let seen = collector.woken(&[alert(17, start)]);
     write(
         &root,

@@ -25,7 +25,7 @@ fn sums(all: &[Seen<'static>]) -> Vec<(Reclaim, u64, u64)> {
 }
 
 #[test]
-fn reclaim_is_of_a_thread_and_a_kind() {
+fn reclaim_is_identified_by_thread_and_kind() {
     use Reclaim::{Compaction, Direct, Kswapd, Memcg};
     let all = [
         of(switch(0, 0, 0, R, 7)),

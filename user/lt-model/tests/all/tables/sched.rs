@@ -277,7 +277,7 @@ fn a_preempted_thread_waits_and_may_migrate() {
 }
 
 #[test]
-fn a_switch_from_another_thread_than_the_one_that_ran_is_a_gap() {
+fn a_switch_from_a_thread_that_did_not_run_is_a_gap() {
     let all = [
         of(switch(0, 0, 7, S, 8)),
         of(waking(10, 0, 7)),

@@ -17,7 +17,7 @@ fn end(time: u64, cpu: u32, call: &'static [u8], result: i64) -> Seen<'static> {
 }
 
 #[test]
-fn a_call_is_its_threads_wherever_that_runs_and_errors_are_counted() {
+fn a_call_is_measured_wherever_its_thread_runs_and_errors_are_counted() {
     let all = [
         of(switch(0, 0, 0, R, 7)),
         of(switch(0, 1, 0, R, 8)),

@@ -60,7 +60,7 @@ fn an_item_waits_and_then_runs() {
 }
 
 #[test]
-fn the_workqueue_is_that_of_the_queueing() {
+fn the_workqueue_is_known_from_the_queueing() {
     let all = [
         of(switch(0, 0, 0, R, 7)),
         queue(10, 0, 1),

@@ -48,7 +48,7 @@ fn the_largest_size_is_reported() {
 
 proptest! {
     #[test]
-    fn pieces_tile_what_was_asked_for(events in events(), from in 0..60u64, took in 0..60u64) {
+    fn pieces_tile_the_requested_time(events in events(), from in 0..60u64, took in 0..60u64) {
         let m = model(&events);
         let to = from + took;
         for id in (0..m.threads.len() as u32).map(ThreadId) {

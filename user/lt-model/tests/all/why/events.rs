@@ -269,7 +269,7 @@ fn a_packet_is_from_the_network_if_a_device_has_raised_its_softirq() {
 /// As on PREEMPT_RT: 8 has the processor of `ktimers/0`, which runs the timer that wakes 7, or that completes the
 /// request of 7.
 #[test]
-fn a_timer_that_was_late_since_it_was_due_is_what_kept_its_thread() {
+fn what_delays_a_timer_after_its_due_time_is_on_the_path() {
     const HRTIMER: u32 = 8;
     let (tid, name, target) = (3, &b"ktimers/0"[..], 0);
     let disk = lt_model::Disk(8 << 20);
@@ -406,7 +406,7 @@ fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
 }
 
 #[test]
-fn who_had_the_processor_is_named() {
+fn the_user_of_the_processor_is_named() {
     let m = model(&[
         switch(0, 1, 7, S, 8),
         at(
@@ -430,7 +430,7 @@ fn who_had_the_processor_is_named() {
 }
 
 #[test]
-fn before_a_thread_was_made_its_maker_had_to_make_it() {
+fn before_a_thread_exists_its_creator_is_on_the_path() {
     let m = model(&[
         switch(0, 0, 0, R, 7),
         switch(0, 1, 0, R, 8),
@@ -518,7 +518,7 @@ fn what_works_all_the_time_that_is_known_is_not_unusual() {
 }
 
 #[test]
-fn a_processor_is_used_by_what_it_did_the_longest_comes_first() {
+fn the_longest_use_of_a_processor_comes_first() {
     let m = model(&[
         switch(0, 0, 0, R, 7),
         switch(10, 0, 7, S, 0),
@@ -561,7 +561,7 @@ fn a_number_that_is_used_again_is_the_thread_of_that_time() {
 
 /// The first activity of the new thread is not recorded, and ends with a wakeup by a thread that did not create it.
 #[test]
-fn who_first_woke_a_thread_has_not_made_it() {
+fn the_first_waker_of_a_thread_is_not_its_creator() {
     let fork = What::Fork {
         child: 9,
         name: b"",

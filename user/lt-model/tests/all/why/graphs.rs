@@ -198,7 +198,7 @@ fn the_path_of_each_graph_is_the_known_one() {
 }
 
 #[test]
-fn a_circle_is_left_at_once() {
+fn a_cycle_of_threads_is_left_at_once() {
     let m = model(
         &["A 0 R 2 B 5 R 6", "B 0 R 1 B 5 R 6", "C 0 R 1 B 5 R 6"],
         &["A 5 > B 5", "B 5 > C 5", "C 5 > A 5"],

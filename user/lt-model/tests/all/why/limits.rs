@@ -99,7 +99,7 @@ fn a_quota_is_named_if_it_is_proved_and_the_cpu_was_idle() {
 
 /// While another thread has the CPU, a quota is not the cause of the wait, even if it is used up.
 #[test]
-fn before_the_cpu_is_idle_its_thread_is_why() {
+fn a_quota_is_not_the_cause_while_another_thread_has_the_cpu() {
     let events = [
         &[
             switch(0, 0, 0, R, 7),

@@ -122,7 +122,7 @@ fn handed_on() -> Vec<Event<'static>> {
 }
 
 #[test]
-fn a_lock_that_is_handed_on_is_waited_for_from_each_owner_in_turn() {
+fn a_wait_for_a_lock_that_is_handed_on_has_each_owner_in_turn() {
     let m = model(&handed_on(), None);
     let owners = "9 ran 39, 9 ran in futex(FUTEX_UNLOCK_PI) 40, 8 ran in futex(FUTEX_LOCK_PI) 41, 8 ran 99, \
                   8 ran in futex(FUTEX_UNLOCK_PI) 100";

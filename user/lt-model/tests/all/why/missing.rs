@@ -52,7 +52,7 @@ fn in_softirq(missing: &[Events], function: u64) -> Cause {
 }
 
 #[test]
-fn a_timer_that_is_not_known_may_be_that_of_a_disk_if_completions_are_not_recorded() {
+fn an_unknown_timer_may_be_the_timer_of_a_disk_if_completions_are_not_recorded() {
     let perhaps = |disk, dirty| Cause::For(Leaf::PerhapsTimer { disk, dirty }, None);
     let certain = Cause::For(Leaf::Timer, None);
     let (waits, pauses) = (Sleep::Interruptible, Sleep::Uninterruptible);
@@ -97,7 +97,7 @@ fn a_timer_is_the_threads_own_only_while_its_function_runs() {
 
 /// A worker submits a bio: for another device, or because io.max held it back.
 #[test]
-fn a_request_is_not_said_to_be_that_of_a_worker_if_works_are_not_recorded() {
+fn a_request_is_not_attributed_to_a_worker_if_work_items_are_not_recorded() {
     let disk = Disk(253 << 20);
     let (sector, range) = (64, Some((64, 8)));
     let stage = |time, stage| request(time, stage, disk, sector);

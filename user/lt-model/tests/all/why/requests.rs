@@ -81,38 +81,49 @@ fn a_wait_for_a_request_is_split_by_where_it_was() {
     assert_eq!(parts(&again), "Queued 50, disk 100");
 }
 
+/// Eight sectors of a bio are passed on, at 60.
+fn remap(from: (Disk, u64), to: (Disk, u64)) -> Event<'static> {
+    let sectors = 8;
+    at(60, 0, What::Remap { from, to, sectors })
+}
+
 #[test]
 fn a_bio_of_a_partition_or_a_stacked_device_is_followed_to_the_disk() {
-    let partition = [
-        request(5, Stage::Queued, PARTITION, 64),
-        request(6, Stage::Allocated, PARTITION, 64),
+    let own = [
+        request(5, Stage::Queued, DISK, 64),
+        request(6, Stage::Allocated, DISK, 64),
         request(30, Stage::Issued, DISK, 64),
     ];
-    assert_eq!(parts(&partition), "Queued 30, disk 100");
-    let stacked = [
-        request(5, Stage::Queued, MAPPED, 0),
-        at(
-            60,
-            0,
-            What::Remap {
-                from: (MAPPED, 0),
-                to: (DISK, 64),
-            },
-        ),
+    let partition = [Event {
+        time: 5,
+        ..remap((PARTITION, 8), (DISK, 64))
+    }];
+    let of_partition = [&partition[..], &own].concat();
+    assert_eq!(parts(&of_partition), "Queued 30, disk 100");
+    let lower = [
         request(60, Stage::Queued, DISK, 64),
         request(61, Stage::Allocated, DISK, 64),
         request(62, Stage::Issued, DISK, 64),
     ];
-    assert_eq!(
-        parts(&stacked),
-        "Stacked 60, Unallocated 61, Queued 62, disk 100"
-    );
-    // Two bios, of different partitions, may be the issued one, unless one of them has no request.
-    let other = Disk(259 << 20 | 2);
-    let bio = [Stage::Queued, Stage::Allocated].map(|stage| request(4, stage, other, 64));
-    let two = [&bio[..1], &partition].concat();
+    let entered = [request(5, Stage::Queued, MAPPED, 0)];
+    // The stacked device is on the whole disk, or on a partition.
+    for passed_on in [
+        &[remap((MAPPED, 0), (DISK, 64))][..],
+        &[
+            remap((MAPPED, 0), (DISK, 8)),
+            remap((PARTITION, 8), (DISK, 64)),
+        ],
+    ] {
+        assert_eq!(
+            parts(&[&entered[..], passed_on, &lower].concat()),
+            "Stacked 60, Unallocated 61, Queued 62, disk 100"
+        );
+    }
+    // Two bios may be the issued one, unless one of them has no request.
+    let bio = [Stage::Queued, Stage::Allocated].map(|stage| request(4, stage, DISK, 64));
+    let two = [&bio[..1], &own].concat();
     assert_eq!(parts(&two), "Queued 30, disk 100");
-    let two = [&bio[..], &partition].concat();
+    let two = [&bio[..], &own].concat();
     assert_eq!(parts(&two), "Unrecorded 30, disk 100");
 }
 
@@ -158,12 +169,11 @@ fn the_threads_of_identical_requests_are_not_confused() {
 #[test]
 fn a_passed_on_bio_is_not_of_the_thread_that_used_its_sectors_before() {
     let passed_on = |time, sector| {
-        let what = What::Remap {
-            from: (MAPPED, 8),
-            to: (DISK, sector),
-        };
         [
-            at(time, 0, what),
+            Event {
+                time,
+                ..remap((MAPPED, 8), (DISK, sector))
+            },
             request(time, Stage::Queued, DISK, sector),
             request(time, Stage::Allocated, DISK, sector),
             request(time, Stage::Issued, DISK, sector),
@@ -192,16 +202,10 @@ fn a_bio_of_another_disk_is_not_issued_to_this_one() {
             request(30, Stage::Issued, DISK, 64),
         ]
     };
-    for partition in [PARTITION, Disk(DISK.0 + 1)] {
-        assert_eq!(parts(&bio_of(partition)), "Queued 30, disk 100");
-    }
-    for other in [MAPPED, Disk(DISK.0 + 16)] {
+    // Some of the numbers may be those of partitions, which no bio has.
+    for other in [MAPPED, PARTITION, Disk(DISK.0 + 1), Disk(DISK.0 + 16)] {
         assert_eq!(parts(&bio_of(other)), "Unrecorded 30, disk 100");
     }
-    // This device may be a partition by its number, but was issued a request itself.
-    let issued = [request(4, Stage::Issued, PARTITION, 8)];
-    let after = [&issued[..], &bio_of(PARTITION)].concat();
-    assert_eq!(parts(&after), "Unrecorded 30, disk 100");
 }
 
 #[test]
@@ -228,7 +232,7 @@ fn where_a_request_was_is_not_known_without_its_events() {
 /// 7 waits for a tag, or for a page that 9 reads. The request of 9 completes; its stages do not show the
 /// stages of 7's request.
 #[test]
-fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
+fn the_place_of_another_threads_request_is_not_the_place_of_the_own_request() {
     let by_nine = |first: u64| {
         [
             switch(first - 1, 0, 0, R, 9),
@@ -257,23 +261,19 @@ fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
     // A stacked device passes the bio on.
     let mut stacked = by_nine(60).to_vec();
     stacked[1] = request(60, Stage::Queued, MAPPED, 0);
-    let remap = What::Remap {
-        from: (MAPPED, 0),
-        to: (DISK, 64),
-    };
-    stacked.insert(2, at(60, 0, remap));
+    stacked.insert(2, remap((MAPPED, 0), (DISK, 64)));
     stacked.insert(3, request(60, Stage::Queued, DISK, 64));
     assert_eq!(parts(&stacked), "9's 100");
 }
 
-/// 7's bio of a partition became a part of 9's request, so 7 waits for 9's request.
+/// 7's bio became a part of 9's request, so 7 waits for 9's request.
 #[test]
 fn where_a_request_with_parts_of_two_threads_was_is_not_known() {
     let merged = [
-        request(5, Stage::Queued, PARTITION, 68),
+        request(5, Stage::Queued, DISK, 68),
         switch(20, 0, 0, R, 9),
-        request(21, Stage::Queued, PARTITION, 64),
-        request(22, Stage::Allocated, PARTITION, 64),
+        request(21, Stage::Queued, DISK, 64),
+        request(22, Stage::Allocated, DISK, 64),
         request(23, Stage::Issued, DISK, 64),
         switch(24, 0, 9, S, 0),
     ];
@@ -286,14 +286,7 @@ fn a_request_that_a_worker_passes_on_is_of_the_thread_that_has_entered_it() {
     let worker = [
         request(5, Stage::Queued, MAPPED, 0),
         switch(20, 0, 0, R, 9),
-        at(
-            60,
-            0,
-            What::Remap {
-                from: (MAPPED, 0),
-                to: (DISK, 64),
-            },
-        ),
+        remap((MAPPED, 0), (DISK, 64)),
         request(60, Stage::Queued, DISK, 64),
         request(61, Stage::Allocated, DISK, 64),
         request(62, Stage::Issued, DISK, 64),
@@ -531,30 +524,19 @@ fn a_served_request_of_an_unknown_thread_counts_as_such() {
 }
 
 /// Two disks of a controller share the tag: a completion of one of them ends the wait for a request of the other. The
-/// bio may be recorded for a partition.
+/// numbers of the others could be those of partitions; the second is that of an NVMe namespace.
 #[test]
 fn a_request_without_a_tag_is_of_its_own_disk_even_if_another_disk_frees_the_tag() {
-    let other = Disk(DISK.0 + 16);
-    for device in [other, Disk(other.0 + 1)] {
+    for other in [Disk(DISK.0 + 1), Disk(259 << 20 | 1)] {
         let mut events = one_tag(true);
         for event in &mut events {
             if let What::Request {
-                stage,
-                disk,
-                sector: 256,
-                ..
+                disk, sector: 256, ..
             } = &mut event.what
             {
-                let is_issued = *stage == Stage::Issued;
-                *disk = if is_issued { other } else { device };
+                *disk = other;
             }
         }
-        events.extend([
-            request(0, Stage::Issued, other, 1024),
-            completed(1, other, Some((1024, 8))),
-            completed(105, other, Some((256, 8))),
-        ]);
-        events.sort_by_key(|event| event.time);
         let m = model(&events);
         let none: Meanwhile = (Place::Unallocated, Some((0, 0, vec![])));
         assert_eq!(meanwhile_at(&m, &Nothing, other), none);
@@ -622,27 +604,27 @@ fn the_start_of_a_busy_time_is_known_if_the_disk_was_idle_before() {
         let busy = busy_time(shift, before);
         (busy.since, busy.pause, busy.before)
     };
-    let start = 40 * MS + 3;
-    assert_eq!(found(40 * MS, &[]), (start, 5, Before::Idle));
+    let start = 400 * MS + 3;
+    assert_eq!(found(400 * MS, &[]), (start, 5, Before::Idle));
     // The trace may start in the middle of the busy time.
     assert_eq!(found(0, &[]), (3, 5, Before::Unrecorded));
-    let close = 9 * MS;
+    let close = 90 * MS;
     assert_eq!(found(close, &[]), (close + 3, 5, Before::Unrecorded));
     // Events of another CPU may be those of a request.
-    let lost = at(35 * MS, 1, What::Lost { until: 36 * MS });
-    assert_eq!(found(40 * MS, &[lost]), (start, 5, Before::Missing));
-    let earlier = at(28 * MS, 1, What::Lost { until: 29 * MS });
-    assert_eq!(found(40 * MS, &[earlier]), (start, 5, Before::Idle));
+    let lost = at(350 * MS, 1, What::Lost { until: 360 * MS });
+    assert_eq!(found(400 * MS, &[lost]), (start, 5, Before::Missing));
+    let earlier = at(280 * MS, 1, What::Lost { until: 290 * MS });
+    assert_eq!(found(400 * MS, &[earlier]), (start, 5, Before::Idle));
     // A request that never completes may have been at the disk.
-    let never = request(20 * MS, Stage::Issued, DISK, 512);
-    assert_eq!(found(40 * MS, &[never]), (start, 5, Before::Missing));
+    let never = request(200 * MS, Stage::Issued, DISK, 512);
+    assert_eq!(found(400 * MS, &[never]), (start, 5, Before::Missing));
     // The disk writes out its cache until just before its first request.
     let (disk, range, kind) = (DISK, None, Kind::Flush);
     let flush = [
-        at(20 * MS, 0, What::Flush { disk }),
-        at(40 * MS, 0, What::Completed { disk, range, kind }),
+        at(200 * MS, 0, What::Flush { disk }),
+        at(400 * MS, 0, What::Completed { disk, range, kind }),
     ];
-    assert_eq!(found(40 * MS, &flush), (20 * MS, 5, Before::Idle));
+    assert_eq!(found(400 * MS, &flush), (200 * MS, 5, Before::Idle));
 }
 
 /// 7 sleeps from 10 to 100, when a request of this `range` and `kind` completes. Returns the last part of the sleep.
@@ -663,7 +645,7 @@ fn ends(before: &[Event<'static>], range: Option<(u64, u32)>, kind: Kind) -> (Ca
 }
 
 #[test]
-fn a_request_that_does_not_just_read_or_write_is_told() {
+fn the_kind_of_a_request_that_does_not_just_read_or_write_is_known() {
     let disk = DISK;
     let of = |kind| Cause::For(Leaf::Special(disk, kind), None);
     let flush = |time| at(time, 0, What::Flush { disk });

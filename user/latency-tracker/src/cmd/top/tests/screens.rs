@@ -201,7 +201,7 @@ fn colours_mark_what_is_bad_and_can_be_switched_off() {
 }
 
 #[test]
-fn a_small_terminal_is_no_panic() {
+fn a_small_terminal_causes_no_panic() {
     let mut state = state();
     for (details, by) in [(false, None), (false, Some(By::Stack)), (true, None)] {
         state.shows_details = details;
