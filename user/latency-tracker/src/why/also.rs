@@ -13,10 +13,9 @@ use crate::explain::owner;
 /// Maximum number of threads that are listed.
 const MOST: usize = 5;
 
-/// Lists the longest late operation of each thread, except `late` and the operations within it. The thread of `late` may
-/// have been late again. `lost` is the number of
-/// alerts that may be missing. `takes_pids` is whether `why -p` takes a PID here, which is not the case inside a PID
-/// namespace. Empty if there is no other late operation.
+/// Lists the longest late operation of each thread, except `late` and the operations within it. The thread of `late`
+/// may be listed, too. `lost` is the number of alerts that may be missing. `takes_pids` is whether `why -p` takes a PID
+/// here, which is not the case inside a PID namespace. Empty if there is no other late operation.
 pub(super) fn lines(late: &Alert, alerts: &[Alert], lost: u64, takes_pids: bool) -> Vec<String> {
     let is_other = |alert: &&Alert| *alert != late && !is_inside(alert, late);
     let mut others: Vec<&Alert> = alerts.iter().filter(is_other).collect();
@@ -25,7 +24,8 @@ pub(super) fn lines(late: &Alert, alerts: &[Alert], lost: u64, takes_pids: bool)
     // A tid of 0 does not identify a thread.
     others.retain(|alert| alert.tid == 0 || threads.insert(alert.tid));
     let also = |alert: &&Alert| {
-        let is_again = alert.tid != 0 && alert.tid == late.tid;
+        // Another operation of this thread may be earlier, or be the call in which the explained delay occurred.
+        let is_again = alert.tid != 0 && alert.tid == late.tid && alert.start() >= late.time;
         let text = format!(
             "{}: {}, {}, {}",
             if is_again { "late again" } else { "also late" },
@@ -113,6 +113,15 @@ mod tests {
         // The same process: `why -p` might explain the same thread again.
         let expected = "  late again: orders/185, off the CPU in state D, 80.00ms";
         assert_eq!(lines(&late, &alerts, 0, true), [expected]);
+        // The call around the explained operation began before the recording; and an earlier operation.
+        for range in [(40, 310), (10, 50)] {
+            let other = alert("syscall", ORDERS, range);
+            let all = lines(&late, &[late.clone(), other], 0, true);
+            assert!(
+                all[0].starts_with("  also late: orders/185, pread64, "),
+                "{all:?}"
+            );
+        }
         // Nothing else was late, as far as is known.
         let inside = alert("offcpu", ORDERS, (60, 290));
         assert!(lines(&late, &[late.clone(), inside], 12, true).is_empty());
