@@ -22,14 +22,17 @@ pub fn are_numbered_as_in_alerts(root: &Path) -> bool {
 /// The kernel keeps this many bytes of a name: `TASK_COMM_LEN` without the final NUL.
 const NAME: usize = 15;
 
-/// The processes with this name, as `proc` shows them. Of a longer name, only the first 15 bytes are compared.
+/// The processes with this name, as `proc` shows them. If the name is longer than 15 bytes, a process whose name is the
+/// first 15 bytes counts, too: only a kernel thread can have a longer name.
 pub fn named(proc: &Path, name: &str) -> BTreeSet<u32> {
-    let name = &name.as_bytes()[..name.len().min(NAME)];
+    let name = name.as_bytes();
+    let names = [name, &name[..name.len().min(NAME)]];
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let with_name = entries.filter_map(|entry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
         let comm = fs::read(entry.path().join("comm")).ok()?;
-        (comm.strip_suffix(b"\n") == Some(name)).then_some(pid)
+        let comm = comm.strip_suffix(b"\n")?;
+        names.contains(&comm).then_some(pid)
     });
     with_name.collect()
 }
@@ -75,6 +78,7 @@ mod tests {
             ("7", "orders\n"),
             ("8", "orders2\n"),
             ("9", "systemd-journal\n"),
+            ("10", "kworker/0:1-events\n"),
             ("self", "orders\n"),
         ] {
             fs::create_dir(proc.path().join(pid)).unwrap();
@@ -83,6 +87,7 @@ mod tests {
         let named = |name| named(proc.path(), name).into_iter().collect::<Vec<_>>();
         assert_eq!(named("orders"), [7]);
         assert_eq!(named("systemd-journald"), [9]);
+        assert_eq!(named("kworker/0:1-events"), [10]);
         assert!(named("systemd-journa").is_empty());
         assert!(named("").is_empty());
     }
