@@ -129,11 +129,7 @@ pub(crate) fn read(name: &str, types: &Types) -> Result<Option<Tracker>> {
         return Ok(None);
     }
     reader.source = Source::read(&path)?;
-    let all = reader
-        .source
-        .calls("record", |input| reader.record(input))?;
-    // The first one is `Detail`.
-    Ok(all.into_iter().next())
+    reader.detail()
 }
 
 impl Field {
@@ -194,14 +190,22 @@ impl Reader<'_> {
         Ok(tracker)
     }
 
-    /// Parses what is in `record! { }`. Comments are optional there.
-    fn record(&self, input: ParseStream) -> syn::Result<Tracker> {
+    /// Reads the record of the alert, which is `Detail`.
+    fn detail(&self) -> Result<Option<Tracker>> {
+        let all = self.source.calls("record", |input| self.record(input))?;
+        let mut all = all.into_iter();
+        Ok(all.find_map(|(name, it)| (name == "Detail").then_some(it)))
+    }
+
+    /// Parses what is in `record! { }`; returns the name of the struct, too. Comments are optional
+    /// there.
+    fn record(&self, input: ParseStream) -> syn::Result<(Ident, Tracker)> {
         input.call(Attribute::parse_outer)?;
         input.parse::<Visibility>()?;
         input.parse::<Token![struct]>()?;
-        input.parse::<Ident>()?;
+        let name = input.parse()?;
         let fields = rows::<Token![,], _>(&block(input)?, |input| self.field(input))?;
-        self.parts(input, fields, &mut Control::default())
+        Ok((name, self.parts(input, fields, &mut Control::default())?))
     }
 
     /// Parses the parts of a declaration; those that only the module needs are skipped.
@@ -444,10 +448,11 @@ fn counter(input: ParseStream) -> syn::Result<(String, String)> {
 /// `#[cfg(CONFIG)] NAME(ARGUMENT: [TYPE], ...) => CALL`
 fn point(input: ParseStream, header: &str) -> syn::Result<Point> {
     let attributes = input.call(Attribute::parse_outer)?;
-    let config = attributes
-        .first()
-        .map(Attribute::parse_args::<Ident>)
-        .transpose()?;
+    let config = match attributes.as_slice() {
+        [] => None,
+        [cfg] if cfg.path().is_ident("cfg") => Some(cfg.parse_args::<Ident>()?),
+        _ => return fail(input.span(), "expected one #[cfg(CONFIG)] at most"),
+    };
     let name = input.parse::<Ident>()?.to_string();
     let arguments;
     parenthesized!(arguments in input);
@@ -477,17 +482,21 @@ mod tests {
         Stack, 512;
     "#;
 
-    /// Reads a tracker with these fields.
-    fn tracker(fields: &str) -> Result<Tracker> {
+    fn types() -> Types {
         let mut types = Types::new();
         let read = |input: ParseStream| crate::types::rows(input, &mut types);
         read.parse_str(TYPES).unwrap();
+        types
+    }
+
+    /// Reads a tracker with these fields.
+    fn tracker(fields: &str) -> Result<Tracker> {
         let head = "const STATES: [&str; 2] = [\"R\", \"R+\"];\ntracker! {\nit: \"its help\";\n";
         let text = format!("{head}threshold: 1_000;\nalert {{\n{fields}\n}}\n}}\n");
         let reader = Reader {
             name: "it",
             source: Source::new("it.rs", text)?,
-            types: &types,
+            types: &types(),
         };
         let mut all = reader
             .source
@@ -565,10 +574,41 @@ mod tests {
                 "/// It.\non: u32 at 0 1,",
                 "it.rs:7: expected `,`: on: u32 at 0 1,",
             ),
+            (
+                "}\nprobes irq {\n#[allow(A)]\nat(irq: [int]) => f(irq);",
+                "it.rs:9: expected one #[cfg(CONFIG)] at most: at(irq: [int]) => f(irq);",
+            ),
+            (
+                "}\nprobes irq {\n#[cfg(A)] #[cfg(B)]\nat(irq: [int]) => f(irq);",
+                "it.rs:9: expected one #[cfg(CONFIG)] at most: at(irq: [int]) => f(irq);",
+            ),
         ] {
             let error = tracker(fields).err().map(|error| error.to_string());
             assert_eq!(error.as_deref(), Some(refusal), "{fields}");
         }
+    }
+
+    #[test]
+    fn other_records_are_not_the_alert() {
+        let record = |name: &str, field: &str| {
+            format!("record! {{\nstruct {name} {{\n{field}: u32 at 0,\n}}\n}}\n")
+        };
+        let text = record("Label", "to") + &record("Detail", "on");
+        let reader = Reader {
+            name: "it",
+            source: Source::new("it.rs", text).unwrap(),
+            types: &types(),
+        };
+        let it = reader.detail().unwrap().unwrap();
+        assert_eq!(it.fields[0].name, "on");
+    }
+
+    #[test]
+    fn a_tracepoint_may_depend_on_the_configuration() {
+        let probes = "}\nprobes irq {\n#[cfg(A)]\nat(irq: [int]) => f(irq);\non() => f();";
+        let it = tracker(probes).unwrap();
+        let configs: Vec<Option<&str>> = it.points.iter().map(|it| it.config.as_deref()).collect();
+        assert_eq!(configs, [Some("A"), None]);
     }
 
     #[test]
