@@ -16,8 +16,9 @@
 //!
 //! A busy time consists of the times from issue to completion of requests, and of the short pauses between them. Each
 //! request counts only once it completes, so a request whose completion is lost does not make its disk busy forever.
-//! The busy times after its issue are lower bounds, since the disk may still have had it. For each disk, the latest
-//! busy time is kept, and each earlier busy time in which a wait ended.
+//! The busy times after its issue are lower bounds, since the disk may still have had it. So are busy times that start
+//! during a flush whose start or end is not known, or that ended only after the wait. For each disk, the latest busy
+//! time is kept, and each earlier busy time in which a wait ended.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -85,8 +86,8 @@ pub struct Busy {
     pub pause: u64,
     /// How much is known about the time before `since`.
     pub before: Before,
-    /// For how long the disk had no request before `since`, ns, if [`Before::Idle`] and if the end of the request before
-    /// that is known.
+    /// For how long the disk had no request before `since`, ns, if [`Before::Idle`] and if the end of the request
+    /// before that is known.
     pub idle: Option<u64>,
 }
 
@@ -95,7 +96,8 @@ pub struct Busy {
 pub enum Before {
     /// The disk had no request, for longer than a pause.
     Idle,
-    /// The disk may have been busy before: events are missing, such as the issue or the completion of a request.
+    /// The disk may have been busy before: events are missing, such as the issue or the completion of a request, or the
+    /// disk had a flush then that ended after the wait.
     Missing,
     /// The disk may have been busy before: the trace starts with the busy time.
     Unrecorded,
@@ -185,6 +187,9 @@ struct OfDisk {
     known: Spans,
     /// Times at which the disk may have had other requests: their issue or their completion was not seen.
     unseen: Spans,
+    /// Times at which the disk may have had a flush that a busy time lacks: its start or its end is not known, or it
+    /// ended after a wait.
+    flushes: Spans,
     /// The latest busy time.
     busy: Option<BusyTime>,
     /// The busy times in which waits ended, in time order, each as it was at the end of its last wait.
@@ -274,6 +279,18 @@ impl Log {
             completed,
             of: None,
         });
+        if issued < of_disk.until {
+            of_disk.flushes.add(issued, completed);
+        }
+    }
+
+    /// Records that the disk may have had a flush between two times.
+    pub(crate) fn may_flush(&mut self, disk: Disk, from: u64, to: u64) {
+        let from = from.max(self.since);
+        if from < to {
+            let of_disk = self.disks.entry(disk).or_default();
+            of_disk.flushes.add(from, to);
+        }
     }
 
     /// Records that a thread has waited from `from` until now, `to`, for a request of this disk.
@@ -327,7 +344,7 @@ impl Log {
             let recent = of.recent.capacity() * 2 * size_of::<Done>();
             let all = with_room((of.all.len() + of.counted) * size_of::<Done>());
             let busy = with_room(of.busy_times.len() * size_of::<BusyTime>());
-            recent + all + busy + of.known.bytes() + of.unseen.bytes()
+            recent + all + busy + of.known.bytes() + of.unseen.bytes() + of.flushes.bytes()
         };
         let each: usize = self.disks.values().map(of_disk).sum();
         each + self.disks.len() * 2 * size_of::<(Disk, OfDisk)>()
@@ -378,7 +395,8 @@ impl Log {
         for done in of_disk.completed(to, to) {
             busy.begins_by(done.issued);
         }
-        let is_unseen = |from| of_disk.unseen.has(from, busy.since);
+        let unseen = [&of_disk.unseen, &of_disk.flushes];
+        let is_unseen = |from| unseen.iter().any(|spans| spans.has(from, busy.since));
         let before = match busy.is_least || is_unseen(busy.since.saturating_sub(1)) {
             true => Before::Missing,
             false => Before::Idle,
@@ -650,6 +668,21 @@ mod tests {
         assert_eq!(before(&[1000, 1010], None), Before::Idle);
         // The issue of a request that is completed later was not seen.
         assert_eq!(before(&[], Some((1100, 1100))), Before::Missing);
+    }
+
+    #[test]
+    fn a_disk_is_not_said_to_be_idle_while_it_has_a_flush_that_ends_after_the_wait() {
+        let before = |issued: u64| {
+            let mut log = log(&[done_ms((500, 600)), done_ms((1000, 1060))]);
+            let wait = (1050 * MS, 1060 * MS);
+            log.waited(DISK, wait, false);
+            log.flushes(DISK, issued * MS, 1100 * MS);
+            log.finish();
+            let busy = log.busy(DISK, wait).unwrap();
+            (busy.before, busy.idle.map(|idle| idle / MS))
+        };
+        assert_eq!(before(1000), (Before::Idle, Some(400)));
+        assert_eq!(before(900), (Before::Missing, None));
     }
 
     #[test]

@@ -139,11 +139,12 @@ pub(super) struct Requests {
     served: Log,
 }
 
-/// Flushes of a disk: their number at the driver, and when the last one was issued. That time is `None` if the driver
-/// had another flush then: the starts of the flushes that end next are unknown.
+/// Flushes of a disk: their number at the driver, since when the driver has had any, and when the last one was issued.
+/// The last time is `None` if the driver had another flush then: the starts of the flushes that end next are unknown.
 #[derive(Debug, Default)]
 struct Flushes {
     under_way: u32,
+    since: u64,
     issued: Option<u64>,
 }
 
@@ -152,6 +153,9 @@ impl Requests {
     pub(super) fn clear(&mut self, time: u64) {
         let issued = |held: &Held| Some((held.disk, held.issued?));
         let all = self.held.values().flatten();
+        for (disk, of) in self.flushes.iter().filter(|(_, of)| of.under_way > 0) {
+            self.served.may_flush(*disk, of.since, time);
+        }
         self.served.lost(time, all.filter_map(issued));
         self.held.clear();
         self.flushes.clear();
@@ -455,15 +459,19 @@ impl Requests {
     pub(super) fn flush(&mut self, time: u64, disk: Disk) {
         let of = self.flushes.entry(disk).or_default();
         of.issued = (of.under_way == 0).then_some(time);
+        of.since = of.issued.unwrap_or(of.since);
         of.under_way += 1;
     }
 
     /// Handles the end of a flush, or of a request that waited for one. Returns the flush, if its start is known.
     pub(super) fn flushed(&mut self, time: u64, disk: Disk) -> Option<Request> {
-        let of = self.flushes.get_mut(&disk)?;
+        let of = self.flushes.entry(disk).or_default();
         let is_under_way = of.under_way > 0;
         of.under_way = of.under_way.saturating_sub(1);
-        let issued = of.issued?;
+        let Some(issued) = of.issued else {
+            self.served.may_flush(disk, of.since, time);
+            return None;
+        };
         if is_under_way {
             self.served.flushes(disk, issued, time);
         }
@@ -591,6 +599,7 @@ impl Builder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::served::Before;
 
     const DISK: Disk = Disk(8 << 20);
     const PARTITION: Disk = Disk(8 << 20 | 1);
@@ -699,19 +708,18 @@ mod tests {
         }
     }
 
-    /// Two threads have submitted bios for the same sectors, and an unknown one gets a request for a part of one.
+    /// A thread has submitted two bios for the same sector. One of them gets a request; which one is not recorded.
     #[test]
-    fn the_rest_of_a_doubtful_bio_is_of_no_thread() {
+    fn a_bio_that_may_be_another_one_is_not_split() {
         let mut requests = Requests::default();
-        for thread in [1, 2] {
-            let by = (Some(ThreadId(thread)), false);
-            requests.reach(1, Stage::Queued, (DISK, 64), 24, by);
+        for sectors in [8, 24] {
+            requests.reaches(1, Stage::Queued, (DISK, 64), sectors);
         }
-        for sector in [64, 72] {
+        for (sector, of) in [(64, BY), (72, None)] {
             requests.reach(5, Stage::Allocated, (DISK, sector), 8, (None, false));
             requests.reaches(6, Stage::Issued, (DISK, sector), 8);
             let (request, _) = requests.complete(9, DISK, (sector, 8), Kind::Plain);
-            assert_eq!(request.and_then(|request| request.of), None);
+            assert_eq!(request.map(|request| request.of), Some(of));
         }
     }
 
@@ -804,6 +812,39 @@ mod tests {
         };
         assert!(!is_least(MOST as u64));
         assert!(is_least(MOST as u64 + 1));
+    }
+
+    /// Of several flushes at the driver, only the first one has a known start, and the last one may not end.
+    #[test]
+    fn a_disk_is_not_said_to_be_idle_while_it_may_have_a_flush() {
+        const MS: u64 = 1_000_000;
+        let before = |flushes: &[u64], ends: &[u64]| {
+            let mut requests = Requests::default();
+            let read = |issued: u64, completed: u64| Done {
+                issued: issued * MS,
+                completed: completed * MS,
+                of: BY,
+            };
+            requests.served.completes(DISK, read(10, 20), false);
+            for time in flushes {
+                requests.flush(time * MS, DISK);
+            }
+            for time in ends {
+                requests.flushed(time * MS, DISK);
+            }
+            requests.served.completes(DISK, read(1000, 1060), false);
+            let wait = (1050 * MS, 1060 * MS);
+            requests.served.waited(DISK, wait, false);
+            let busy = requests.into_served().busy(DISK, wait).unwrap();
+            (busy.before, busy.idle.map(|idle| idle / MS))
+        };
+        assert_eq!(before(&[], &[]), (Before::Idle, Some(980)));
+        assert_eq!(before(&[30], &[50]), (Before::Idle, Some(950)));
+        assert_eq!(before(&[30, 40], &[50, 60]), (Before::Idle, None));
+        // The start was before the trace.
+        assert_eq!(before(&[], &[50]), (Before::Idle, None));
+        assert_eq!(before(&[30], &[]), (Before::Missing, None));
+        assert_eq!(before(&[30, 40], &[50]), (Before::Missing, None));
     }
 
     /// A bio at 64 is merged to the front of the request at 72. Another bio at 64 has its own request.
