@@ -564,12 +564,12 @@ struct Missing {
 }
 
 impl Missing {
-    /// What is missing since the start, with this number of alerts that were overwritten before they were read.
+    /// What is missing since the start, with this number of alerts that readers have missed: they were overwritten, or
+    /// found no place in the ring.
     fn of(watched: &Watched<'_>, missed: u64) -> Self {
-        let (alerts, operations) = watched.lost();
         Self {
-            alerts: alerts + missed,
-            operations,
+            alerts: watched.suppressed() + missed,
+            operations: watched.lost(),
         }
     }
 
@@ -898,8 +898,10 @@ mod tests {
         }
         let root = ProcRoot::new(directory.path());
         let target = Target::of_disk("sda");
-        let missing = Missing::of(&Watched::made(&root, &target), 100);
-        assert_eq!((missing.alerts, missing.operations), (112, 3));
+        // The alerts that found no place in the ring are among these.
+        let missed = 100;
+        let missing = Missing::of(&Watched::made(&root, &target), missed);
+        assert_eq!((missing.alerts, missing.operations), (105, 3));
     }
 
     /// An operation was late just before the threshold would come down, and its alert was not read yet.

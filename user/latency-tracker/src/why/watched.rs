@@ -386,14 +386,11 @@ impl<'a> Watched<'a> {
             .sum()
     }
 
-    /// The alerts that were not raised or found no place in a ring, and the operations that could not be tracked.
-    pub(super) fn lost(&self) -> (u64, u64) {
+    /// The number of operations that could not be tracked.
+    pub(super) fn lost(&self) -> u64 {
         let all = self.instances.iter();
         let all = all.filter_map(|watch| self.root.stats(&watch.name).ok());
-        all.fold((0, 0), |(alerts, operations), stats| {
-            let of_it = stats.count("alerts_suppressed") + stats.count("alerts_lost");
-            (alerts + of_it, operations + stats.lost())
-        })
+        all.map(|stats| stats.lost()).sum()
     }
 
     /// The longest operation so far in the instances that show the usual delays.
