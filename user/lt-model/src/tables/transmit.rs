@@ -255,3 +255,36 @@ impl Transmit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::group::{By, Kind};
+    use super::super::table::Range;
+    use super::*;
+
+    #[test]
+    fn only_times_before_all_queued_packets_are_forgotten() {
+        let mut ground = Ground::default();
+        let device = ground.names.number(b"eth0");
+        let table = Table::new(Kind::Transmit, Range::all(0), By::Device);
+        let mut transmit = Transmit::new(table, false);
+        let place = |tid: i32| (0, Some(tid));
+        for (tid, time) in (0..).zip(0..MANY as u64) {
+            transmit.outside.insert((place(tid), Some(device)), time);
+        }
+        let since = ground.mark(1000);
+        let queued = Queued {
+            since,
+            device,
+            len: 100,
+            tid: None,
+        };
+        transmit.put(1, queued);
+        transmit.forget();
+        assert_eq!(transmit.outside.len(), MANY - 1000);
+        assert!(transmit.was_outside(place(1000), device, since));
+        transmit.take(1, device);
+        transmit.forget();
+        assert_eq!((transmit.outside.len(), transmit.full), (0, MANY));
+    }
+}
