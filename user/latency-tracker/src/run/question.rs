@@ -13,7 +13,8 @@ use lt_proc::{Setting, TrackerInfo};
 use crate::recipes::{Recipe, Recipes};
 
 const PID: &str = "pid";
-const TREE: &str = "tree";
+/// The setting that extends the filter by process to its descendants.
+pub(crate) const TREE: &str = "tree";
 
 /// The settings that limit an instance to a process of this program and its descendants. Fails where that process has
 /// another ID for the kernel.

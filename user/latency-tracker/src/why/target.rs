@@ -12,7 +12,7 @@ use lt_common::pids::are_numbered_as_in_alerts;
 use lt_proc::{Fields, Setting};
 
 use super::args::WhyArgs;
-use crate::run::descendants;
+use crate::run::{TREE, descendants};
 
 /// The watched target.
 #[derive(Debug)]
@@ -203,9 +203,6 @@ impl Target {
 
 /// The filter by cgroup.
 pub(super) const CGROUP: &str = "cgroup";
-
-/// The setting that extends the filter by process to its descendants.
-const TREE: &str = "tree";
 
 const SLEEPS: &str = "sleeps, including waits for work";
 
