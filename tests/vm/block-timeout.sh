@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A request that does not end is reported at its timeout, once, while it is pending; its end is reported again, as
-# late. A request that ends in time is not reported.
+# A request that has not ended at its timeout is reported once while it is pending, and again at its end, as late. A
+# request that ends in time is not reported.
 # kernels: rt
 # long: stock
 # cpus: 2

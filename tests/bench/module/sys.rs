@@ -143,8 +143,8 @@ impl Bpf {
     /// Runs the program with a key of two words as arguments.
     #[inline(always)]
     pub(crate) fn run(&self, _: &PreemptGuard, args: &[u64; 2]) -> u32 {
-        // SAFETY: By the type invariant; the guard keeps this CPU and stands for the RCU lock.
-        // The programs of tests/bench/bpf use two arguments.
+        // SAFETY: By the type invariant; the guard keeps preemption off, so this is an RCU
+        // read-side critical section, too. The programs of tests/bench/bpf use two arguments.
         unsafe { glue::ltb_bpf_run(self.0.as_ptr(), args.as_ptr()) }
     }
 }

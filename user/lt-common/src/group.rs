@@ -106,8 +106,8 @@ impl Groups {
         }
     }
 
-    /// Returns the number of the cgroup to which this instance is limited, if there is no such cgroup. Also returns
-    /// `None` if that cannot be determined here.
+    /// Returns the number of the cgroup to which this instance is limited, if that cgroup does not exist. `None` if it
+    /// exists, if the instance is not limited to a cgroup, or if this cannot be determined here.
     pub fn missing(&mut self, instance: &Instance) -> Option<u64> {
         let number = instance.params.number("cgroup")?;
         let directory = match self.known.get(&number) {

@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use super::Curve;
 
-/// A fault of a file.
+/// Why a file cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unreadable {
     /// The file has none of the formats.
