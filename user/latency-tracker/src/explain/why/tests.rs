@@ -378,7 +378,7 @@ fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
     };
     let begin =
         "98 % of the delay (790ns): late/7 waited for a request held back before disk 254:0: ";
-    let meanwhile = "meanwhile disk 254:0 served 2 requests of 9, hog/8 (785ns of the wait). By the end of the \
+    let meanwhile = "meanwhile disk 254:0 served 2 requests of 9, hog/8, for 785ns of the wait. By the end of the \
         wait, disk 254:0 had been busy for at least 797ns, since the start of the recording or earlier, with no pause \
         longer than 5ns.";
     let (sentence, _) = said("");
@@ -410,7 +410,7 @@ fn a_sentence_says_since_when_a_disk_had_been_busy() {
         let alert = alert("offcpu", shift + 10, shift + 810, 7);
         let why = Why::new(&told, &alert, &Evidence::default(), &[]);
         let verdict = why.verdict();
-        let (_, busy) = verdict.split_once("(785ns of the wait). ").unwrap();
+        let (_, busy) = verdict.split_once(", for 785ns of the wait. ").unwrap();
         let threads = why.served_threads().into_iter();
         let threads = threads.map(|thread| (thread.tid, thread.comm));
         (busy.to_string(), threads.collect::<Vec<_>>())
