@@ -145,7 +145,7 @@ impl Shown<'_> {
         };
         let least = if served.is_least { "at least " } else { "" };
         let time = match served.time {
-            0 if served.is_least => ", for how long is not recorded".into(),
+            0 if served.is_least => ", for a time that is not recorded".into(),
             0 => String::new(),
             time => format!(", for {least}{} of the wait", Nanos(time)),
         };
