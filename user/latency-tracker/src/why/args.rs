@@ -54,8 +54,8 @@ as in `watch -T`, if it is known.
 A disk has a limited number of tags, and a request needs one of them from its
 allocation to its completion. While other requests have all tags, a thread
 waits for a free tag. The explanation then counts the requests that the disk
-served meanwhile, and names their threads: `archiver (193, 195)` are the
-threads 193 and 195, both called archiver.
+served meanwhile, and names up to four of their threads: `archiver (193, 195)`
+are the threads 193 and 195, both called archiver.
 
 `By the end of the wait, disk sda had been busy for 8.95s, since 10:13:39.094,
 with no pause longer than 4.41ms; before that, it had been idle for 18.40ms`:
