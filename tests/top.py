@@ -6,6 +6,7 @@ usage: top.py once TOP HIST             values since the start are those of `his
        top.py between BEFORE TOP AFTER  the age of the oldest operation is between its ages in two readings of
                                         `pending --json`
        top.py shows TOP NAME=ENDED...   the intervals have shown this many ended operations, or more
+       top.py total TOP                 print the number of ended operations that the intervals have shown
        top.py sums TOP NAME=ENDED...    the intervals add up to these numbers, and new_alerts to the alerts shown
        top.py terminal COMMAND...       run COMMAND on a terminal, remove the module, check the end
 """
@@ -93,6 +94,10 @@ def shows(top, *words):
     sys.exit(1 if missing else 0)
 
 
+def total(top):
+    print(ended(lines(top)))
+
+
 def sums(top, *words):
     reports = lines(top)
     got = ended(reports)
@@ -155,7 +160,7 @@ def plain(shown):
 
 def main(words):
     what, *arguments = words
-    functions = (once, groups, between, shows, sums, terminal)
+    functions = (once, groups, between, shows, total, sums, terminal)
     {function.__name__: function for function in functions}[what](*arguments)
 
 

@@ -41,6 +41,8 @@ PACKET = struct.Struct("<32xQQQQQQ")
 def others(case, late, words):
     """Threads and disks in a sentence that have no part in the case. The late thread may have been renamed."""
     threads = [name for name, tid in re.findall(r"([a-z]+)\S*/([0-9]+)", words) if int(tid) != late]
+    # Threads of one name are together, as in "archiver (193, 195)".
+    threads += re.findall(r"([a-z]+)\S* \([0-9]+, [0-9]", words)
     disks = re.findall(r"disk [0-9]+:[0-9]+", words)
     # The name of a disk does not count within the name of a thread (ext in jbd2/ext-8), nor in the sentence about an
     # idle CPU (one of the disks is called slow).

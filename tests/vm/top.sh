@@ -67,7 +67,8 @@ shows_all() {
 	readlink "/proc/$top/exe" >/dev/null || fail "top has exited: $(cat /tmp/top.err; tail -n 3 /tmp/top.json)"
 	check shows /tmp/top.json slow=14 quick=57
 }
-wait_until 60 shows_all
+(wait_until 60 shows_all) ||
+	fail "quick has $(stat quick ended), slow $(stat slow ended); top: $(check total /tmp/top.json; tail -n 1 /tmp/top.json)"
 kill -INT $top
 wait $top || fail "the exit status of top: $(cat /tmp/top.err)"
 check sums /tmp/top.json slow=14 quick=57

@@ -51,7 +51,7 @@ why 1 'cannot run /etc/passwd: EACCES' -- /etc/passwd
 why 1 'cannot run /no/such/command' --no-trace -- /no/such/command
 why 1 'no such cgroup of version 2' --cgroup /nosuch
 why 1 'no such cgroup of version 2' --cgroup /../../../tmp
-why 1 '--unit none.service: systemd is not running here; use -p PID or --cgroup PATH instead' --unit none.service
+why 1 '--unit none.service: systemd is not running here; use -p PID, -p NAME or --cgroup PATH instead' --unit none.service
 
 # Without a trace: the fields of the alert.
 # The program is in memory: its execve does not wait for the disk longer than the reader for the sleeper.
@@ -72,12 +72,14 @@ null_disk slow 200000000
 dd if=/dev/slow of=/dev/null bs=4k count=16000 iflag=direct &
 reader=$!
 why 2 'dd/[0-9]+ waited for disk slow\.' --over 100ms -o /tmp/kept -p $reader
+grep -q '^latency-tracker: an operation of dd/[0-9]* took .*: saving and reading the trace$' /tmp/why.log ||
+	fail "no note before the trace is saved"
 rm -rf /tmp/kept/0001/trace
 latency-tracker captures -o /tmp/kept
 grep -q 'waited for disk slow' /tmp/kept/0001/explanation.txt || fail "the explanation is not kept"
 
 # The disk itself, with a threshold that is learned.
-why 2 'LONGEST LOST WHAT .*requests to a disk.* than [0-9.]+ms .* at the device, ' --disk slow -d 60s
+why 2 'LONGEST LOST WHAT .*requests to a disk.* than [0-9.]+ms .* at the device, .*Not seen with --disk: waits before a request exists ' --disk slow -d 60s
 kill $reader
 wait $reader || :
 

@@ -45,10 +45,11 @@ Questions:
   What was late before? (if an instance or a recorder was running)
     latency-tracker watch -T
     latency-tracker captures
-  Since when has something been late? (AGE: so far; -T and why: time of day)
+  Since when has something been late, if nothing was running before?
+    latency-tracker why
+  And if an instance was running? (AGE: so far; -T: time of day)
     latency-tracker pending slow_disk
     latency-tracker watch -T
-    latency-tracker why
   Which interrupts come most often, which softirqs run too long?
     latency-tracker run irq-storm
     latency-tracker run softirq-storm

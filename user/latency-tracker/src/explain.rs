@@ -40,7 +40,7 @@ use crate::analyze::interrupted;
 use crate::analyze::lanes::{bars_in_picture, bars_of_each};
 use crate::analyze::show::Thread;
 use crate::carried::{self, Carried};
-use crate::trace::{self, Beside, Keep, Told};
+use crate::trace::{self, Beside, Keep, Saved, Told};
 
 /// Maximum length of a line in an error: a file without alerts may have very long lines.
 const LONGEST: usize = 200;
@@ -105,7 +105,10 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
         (None, None) => Threads::Explained,
     };
     let goes_on = &mut || ();
-    let (told, requests) = read(trace, alerts, &evidence, &interrupted, drawn, goes_on)?;
+    let (mut told, requests) = read(trace, alerts, &evidence, &interrupted, drawn, goes_on)?;
+    if asked.is_capture {
+        told.saved = Saved::Capture(trace.clone());
+    }
     let reports = reports(
         &told,
         alerts,
@@ -169,6 +172,8 @@ struct Asked {
     alerts: Vec<Alert>,
     /// Number of alerts to explain.
     chosen: usize,
+    /// Whether the alerts are from the `alert.json` of a capture.
+    is_capture: bool,
     /// The evidence in the trace.
     evidence: Option<Evidence>,
 }
@@ -185,6 +190,7 @@ fn what(args: &ExplainArgs) -> Result<Asked> {
     // A signal still ends the process.
     let never = AtomicBool::new(false);
     let mut sleeps = Vec::new();
+    let mut is_capture = false;
     let (alerts, evidence) = match &args.alerts {
         Some(file) => {
             let alerts = lines(file)?;
@@ -197,6 +203,7 @@ fn what(args: &ExplainArgs) -> Result<Asked> {
         None if file.try_exists().with_context(about)? => {
             let capture = capture(&args.capture)?;
             sleeps = capture.sleeps;
+            is_capture = true;
             (capture.alerts, None)
         }
         None => {
@@ -210,6 +217,7 @@ fn what(args: &ExplainArgs) -> Result<Asked> {
                     trace,
                     chosen: alerts.len(),
                     alerts,
+                    is_capture,
                     evidence: None,
                 });
             }
@@ -228,6 +236,7 @@ fn what(args: &ExplainArgs) -> Result<Asked> {
         trace,
         alerts,
         chosen,
+        is_capture,
         evidence,
     })
 }
@@ -306,25 +315,28 @@ pub(crate) fn recorded(file: &Path) -> Result<Vec<StreamLine>> {
 /// Explains each alert as text: see [`explained`].
 pub(crate) fn explain(
     trace: &Path,
+    saved: Saved,
     alerts: &[Alert],
     beside: &[Alert],
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<String>> {
-    let all = explained(trace, alerts, beside, goes_on)?;
+    let all = explained(trace, saved, alerts, beside, goes_on)?;
     Ok(all.into_iter().map(|one| one.text).collect())
 }
 
-/// Explains each alert. `trace` is a trace, or the directory `trace` of a capture. The stacks of the alerts in `beside`
-/// may show where a late thread slept. Calls `goes_on` often while reading, and before each explanation.
+/// Explains each alert. `trace` is a trace, or the directory `trace` of a capture, and `saved` is what can be read
+/// after this run. The stacks of the alerts in `beside` may show where a late thread slept. Calls `goes_on` often while
+/// reading, and before each explanation.
 pub(crate) fn explained(
     trace: &Path,
+    saved: Saved,
     alerts: &[Alert],
     beside: &[Alert],
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<Explained>> {
     let evidence = proofs::read(trace)?.unwrap_or_default();
     let never = AtomicBool::new(false);
-    let (told, requests) = read(
+    let (mut told, requests) = read(
         trace,
         alerts,
         &evidence,
@@ -332,6 +344,7 @@ pub(crate) fn explained(
         Threads::Explained,
         goes_on,
     )?;
+    told.saved = saved;
     let all = ByThread::new(beside);
     let reports = reports(&told, alerts, &evidence, &all, requests, &never, goes_on)?;
     let explained = reports.into_iter().map(|report| Explained {
@@ -481,6 +494,6 @@ mod tests {
         let asked = what(&args).unwrap();
         let trackers = asked.alerts.iter().map(|alert| &alert.tracker[..]);
         assert_eq!(trackers.collect::<Vec<_>>(), ["syscall", "offcpu"]);
-        assert_eq!(asked.chosen, 1);
+        assert!(asked.chosen == 1 && asked.is_capture);
     }
 }

@@ -69,6 +69,7 @@ use self::stream::{Stream, Woken};
 use crate::config::{STATE, is_being_applied};
 use crate::explain::explain;
 use crate::service::Service;
+use crate::trace::Saved;
 
 /// Default directory of captures.
 pub(crate) const CAPTURES: &str = "/var/lib/latency-tracker/captures";
@@ -581,7 +582,7 @@ impl Recorder<'_> {
             )?;
             self.write_evidence(&partial, &evidence);
             self.service.alive();
-            let explain = || explanation(self.service, self.captures, &partial, woken);
+            let explain = || explanation(self.service, self.captures, &partial, number, woken);
             let text = (failure.is_none() && !self.args.no_explain).then(explain);
             // The files besides the trace count, too.
             let _alone = self.captures.alone()?;
@@ -811,15 +812,25 @@ impl Recorder<'_> {
     }
 }
 
-/// Explains the slowest alerts. An unreadable trace is reported, and is not fatal.
-fn explanation(service: &Service, captures: &Captures, partial: &Partial, woken: &Woken) -> String {
+/// Explains the slowest alerts of the capture with this number. An unreadable trace is reported, and is not fatal.
+fn explanation(
+    service: &Service,
+    captures: &Captures,
+    partial: &Partial,
+    number: u64,
+    woken: &Woken,
+) -> String {
     let mut slowest = woken.alerts.clone();
     slowest.sort_by_key(|a| std::cmp::Reverse(a.delay));
     slowest.truncate(EXPLAINED);
     let trace = partial.path.join("trace");
+    let saved = Saved::Capture(captures.place(number).join("trace"));
     // Reading a trace takes time, so a new thread does it: new threads run at ordinary priority.
     let explained = std::thread::scope(|scope| {
-        let explain = || explain(&trace, &slowest, &woken.alerts, &mut service.progress());
+        let explain = || {
+            let goes_on = &mut service.progress();
+            explain(&trace, saved, &slowest, &woken.alerts, goes_on)
+        };
         scope.spawn(explain).join()
     });
     let text = match explained {
@@ -879,7 +890,7 @@ mod tests {
             alerts: vec![Alert::parse(alert).unwrap()],
             ..Woken::default()
         };
-        let text = explanation(&service, &captures, &partial, &woken);
+        let text = explanation(&service, &captures, &partial, 1, &woken);
         assert!(!text.contains("No explanation"), "{text}");
         service.stopping();
     }

@@ -42,11 +42,12 @@ use lt_proc::{Alert, Nanos, ProcRoot};
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
 use self::target::Target;
 use self::watched::{Delays, MOST, Seen, Watched};
-use crate::explain::{Explained, alone, explained};
+use crate::explain::{Explained, alone, explained, owner};
 use crate::record::evidence::Collector;
 use crate::record::flight::{Flight, Plan};
 use crate::record::leftovers::{self, Note};
 use crate::run::{Program, Running, Waiting};
+use crate::trace::Saved;
 
 /// Time for measuring the usual delays, at most a third of the whole time.
 const USUAL: Duration = Duration::from_secs(5);
@@ -147,6 +148,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         began,
         flight,
         captures: &captures,
+        is_kept: args.output.is_some(),
         evidence,
         missed: 0,
         cut: 0,
@@ -188,7 +190,8 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
             }
             // With --worst, the alerts around the operation were not collected.
             let lost = (!worst).then_some(missed + suppressed);
-            found.show(lost)?;
+            let is_kept = args.output.is_some();
+            found.show(is_kept, target.not_seen(), lost)?;
             if let (Some(capture), Some(_)) = (&found.capture, &args.output) {
                 out::line(&format!("saved as {}", capture.display()))?;
             }
@@ -294,6 +297,8 @@ struct Search<'a> {
     began: u64,
     flight: Option<Flight>,
     captures: &'a Captures,
+    /// Whether the captures are kept after the run.
+    is_kept: bool,
     /// Facts for an explanation from a trace; `None` without a recording.
     evidence: Option<Collector>,
     missed: u64,
@@ -456,8 +461,9 @@ impl Search<'_> {
         beside.extend(sleeps);
         // The longest operation of the whole run is explained at its end.
         let at_once = capture.as_deref().filter(|_| !self.worst);
+        let is_kept = self.is_kept;
         let found = Found {
-            explained: at_once.map(|capture| explanation(capture, &alert, &beside)),
+            explained: at_once.map(|capture| explanation(capture, is_kept, &alert, &beside)),
             clock: clock::at(alert.time),
             alert,
             beside,
@@ -510,6 +516,10 @@ impl Search<'_> {
             evidence();
             return Ok(None);
         }
+        // With `worst`, many traces may be saved, and one is read at the end.
+        if !self.worst {
+            note(&saving(alert));
+        }
         let begun = Instant::now();
         let partial = flight.snapshot(self.captures);
         let took = begun.elapsed();
@@ -542,6 +552,15 @@ impl Search<'_> {
         )?;
         self.captures.keep(partial, number).map(Some)
     }
+}
+
+/// The note before the trace of an alert is saved and read, which takes seconds on a slow machine.
+fn saving(alert: &Alert) -> String {
+    format!(
+        "an operation of {} took {}: saving and reading the trace",
+        owner(alert),
+        alone::took(alert)
+    )
 }
 
 /// The note about a lower threshold, after nothing has exceeded the old one for this time.
@@ -595,12 +614,23 @@ fn rank(alert: &Alert, began: u64, is_cut: bool) -> (bool, bool, u64) {
     (alert.start() >= began, !is_cut, alert.delay)
 }
 
-/// Explains an alert from the trace of its capture, and from the stacks of the alerts in `beside`.
-fn explanation(capture: &Path, alert: &Alert, beside: &[Alert]) -> Result<Explained> {
+/// Explains an alert from the trace of its capture, and from the stacks of the alerts in `beside`. `is_kept` is whether
+/// the capture is kept after the run.
+fn explanation(
+    capture: &Path,
+    is_kept: bool,
+    alert: &Alert,
+    beside: &[Alert],
+) -> Result<Explained> {
     let alerts = std::slice::from_ref(alert);
+    let trace = capture.join("trace");
+    let saved = match is_kept {
+        true => Saved::Capture(trace.clone()),
+        false => Saved::Nothing,
+    };
     // Reading a trace takes time, so a new thread does it: new threads run at ordinary priority.
     let read = std::thread::scope(|scope| {
-        let explain = || explained(&capture.join("trace"), alerts, beside, &mut || ());
+        let explain = || explained(&trace, saved, alerts, beside, &mut || ());
         scope.spawn(explain).join()
     });
     let read = read.map_err(|_| anyhow!("the reader of the trace failed"))??;
@@ -622,11 +652,16 @@ impl Found {
         self.alert.start() >= began && (!self.is_cut() || cut >= TRIES)
     }
 
-    /// Prints the explanation, or the contents of the alert if there is none. With `lost`, the number of alerts that
-    /// may be missing, also lists the other operations that were late at about that time.
-    fn show(&mut self, lost: Option<u64>) -> Result<()> {
+    /// Prints the explanation, or the contents of the alert if there is none, and `not_seen`. `is_kept` is whether the
+    /// capture is kept after the run. With `lost`, the number of alerts that may be missing, also lists the other
+    /// operations that were late at about that time.
+    fn show(&mut self, is_kept: bool, not_seen: Option<&str>, lost: Option<u64>) -> Result<()> {
         let explained = match (self.explained.take(), &self.capture) {
-            (None, Some(capture)) => Some(explanation(capture, &self.alert, &self.beside)),
+            (None, Some(capture)) => {
+                note("reading the trace of the longest operation");
+                let (alert, beside) = (&self.alert, &self.beside);
+                Some(explanation(capture, is_kept, alert, beside))
+            }
             (explained, _) => explained,
         };
         let alone = || alone::text_at(&self.alert, &self.beside, &self.clock);
@@ -637,6 +672,9 @@ impl Found {
             }
             Some(Err(error)) => format!("No explanation: {error:#}\n{}", alone()),
         };
+        if let Some(not_seen) = not_seen {
+            text.push_str(&format!("\n{}\n", out::wrap(not_seen, 2).join("\n")));
+        }
         let takes_pids = pids::are_numbered_as_in_alerts(Path::new("/"));
         let also = lost.map(|lost| also::lines(&self.alert, &self.beside, lost, takes_pids));
         if let Some(lines @ [_, ..]) = also.as_deref() {
@@ -690,6 +728,9 @@ fn nothing(
     }
     if let more @ 1.. = stuck.len().saturating_sub(STUCK) {
         out::line(&format!("  and {more} more"))?;
+    }
+    if let Some(not_seen) = target.not_seen() {
+        out::line(&format!("\n{}", out::wrap(not_seen, 0).join("\n")))?;
     }
     match suggested(over, [seen, watched.longest()]) {
         None => Ok(()),
@@ -884,6 +925,13 @@ mod tests {
     }
 
     #[test]
+    fn a_note_names_the_operation_whose_trace_is_saved() {
+        let late = found(50, 250_000_000, None).alert;
+        let note = "an operation of x/7 took 250.0ms: saving and reading the trace";
+        assert_eq!(saving(&late), note);
+    }
+
+    #[test]
     fn what_hides_a_late_operation_is_counted() {
         let directory = tempfile::tempdir().unwrap();
         let file = |name: &str| directory.path().join(name);
@@ -933,6 +981,7 @@ mod tests {
             began: 0,
             flight: None,
             captures: &captures,
+            is_kept: false,
             evidence: None,
             missed: 0,
             cut: 0,

@@ -180,9 +180,14 @@ impl Captures {
     pub fn keep(&self, partial: Partial, number: u64) -> Result<PathBuf> {
         // Without the lock, only a sum of sizes may be wrong, which must not cost the capture.
         let _alone = self.alone().ok();
-        let path = self.directory.join(format!("{number:04}"));
+        let path = self.place(number);
         fs::rename(&partial.path, &path).with_context(|| path.display().to_string())?;
         Ok(path)
+    }
+
+    /// Path of the capture with this number, once it is complete.
+    pub fn place(&self, number: u64) -> PathBuf {
+        self.directory.join(format!("{number:04}"))
     }
 
     /// One more than the largest number that exists or is reserved.

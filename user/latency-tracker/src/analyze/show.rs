@@ -74,6 +74,25 @@ impl Group {
     }
 }
 
+/// `hog/8, worker (20, 21)`: the threads in order, but those with one name together.
+pub(crate) fn together<'t>(threads: impl IntoIterator<Item = &'t Thread>) -> String {
+    let mut groups: Vec<(Option<&str>, Vec<String>)> = Vec::new();
+    for thread in threads {
+        let (comm, tid) = (thread.comm.as_deref(), thread.tid.to_string());
+        let known = groups.iter_mut().find(|(of, _)| *of == comm);
+        match known.filter(|_| comm.is_some()) {
+            Some((_, tids)) => tids.push(tid),
+            None => groups.push((comm, vec![tid])),
+        }
+    }
+    let each = groups.iter().map(|(comm, tids)| match (comm, &tids[..]) {
+        (None, tids) => tids.join(", "),
+        (Some(comm), [tid]) => format!("{}/{tid}", out::printable(comm)),
+        (Some(comm), tids) => format!("{} ({})", out::printable(comm), tids.join(", ")),
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
 /// Indents text by the depth in a chain of waiting threads.
 fn indented(depth: usize, text: &str) -> String {
     format!("{:indent$}{text}", "", indent = depth.min(DEEPEST))

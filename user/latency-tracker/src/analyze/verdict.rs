@@ -11,7 +11,7 @@ use lt_model::why::{
 };
 use lt_model::{Before, Events, Model, Use};
 
-use super::show::{Group, Shown, Thread};
+use super::show::{Group, Shown, Thread, together};
 use super::words::{addition, disk_name, held, name_at, unrecorded, used_by};
 use lt_proc::Nanos;
 
@@ -116,9 +116,9 @@ impl Shown<'_> {
             ));
         };
         let threads = served.by.iter().filter_map(|by| by.thread);
-        let names: Vec<_> = threads.map(|id| self.name(id)).collect();
-        let (named, others) = names.split_at(names.len().min(NAMED));
-        let mut who = named.join(", ");
+        let threads: Vec<_> = threads.map(|id| self.thread_json(id)).collect();
+        let (named, others) = threads.split_at(threads.len().min(NAMED));
+        let mut who = together(named);
         if !others.is_empty() {
             who += &format!(" and {}", out::plural(others.len(), "other thread"));
         }
@@ -145,9 +145,9 @@ impl Shown<'_> {
         };
         let least = if served.is_least { "at least " } else { "" };
         let time = match served.time {
-            0 if served.is_least => " (for how long is not recorded)".into(),
+            0 if served.is_least => ", for a time that is not recorded".into(),
             0 => String::new(),
-            time => format!(" ({least}{} of the wait)", Nanos(time)),
+            time => format!(", for {least}{} of the wait", Nanos(time)),
         };
         Some(format!("; meanwhile {disk} served {what}{time}"))
     }
@@ -544,6 +544,26 @@ mod tests {
         let lines = shown.lines(Part::Longest(9), 9);
         let row = |line: &String| line.starts_with("12ns") && line.contains("worker (3 threads)");
         assert!(lines.iter().any(row), "{lines:?}");
+    }
+
+    #[test]
+    fn numbers_of_threads_with_one_name_follow_the_name() {
+        let thread = |tid, comm: Option<&str>| Thread {
+            tid,
+            comm: comm.map(str::to_string),
+        };
+        let threads = [
+            thread(193, Some("archiver")),
+            thread(8, Some("hog")),
+            thread(9, None),
+            thread(195, Some("archiver")),
+            thread(10, None),
+            thread(196, Some("archiver")),
+            thread(11, Some("a\u{1b}[2J")),
+        ];
+        let all = "archiver (193, 195, 196), hog/8, 9, 10, a?[2J/11";
+        assert_eq!(together(&threads), all);
+        assert_eq!(together(&threads[..3]), "archiver/193, hog/8, 9");
     }
 
     /// Two disks share a tag, which a request of disk 8:0 has. From 10 ms to 800 ms, thread 7 waits for this tag, for a

@@ -21,7 +21,7 @@ use super::identity;
 use super::kinds::{Kind, Named, kind};
 use super::several::{self, NEW, SECOND, nanoseconds};
 use super::steps::{Need, Sink, Steps};
-use super::told::Told;
+use super::told::{Saved, Told};
 use super::when::When;
 
 /// Number of events between two checks of the clock and the stop flag.
@@ -262,6 +262,7 @@ impl Source {
                 fault: None,
                 took: Duration::ZERO,
                 epoch,
+                saved: Saved::Trace(trace.to_path_buf()),
             },
             kinds,
         })

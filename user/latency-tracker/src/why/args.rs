@@ -51,6 +51,23 @@ and LTTng's session daemon with its helpers, unless -p or --unit names them.
 The first line of an explanation ends with the time of day of the alert, in UTC
 as in `watch -T`, if it is known.
 
+A disk has a limited number of tags, and a request needs one of them from its
+allocation to its completion. While other requests have all tags, a thread
+waits for a free tag. The explanation then counts the requests that the disk
+served meanwhile, and names up to four of their threads: `archiver (193, 195)`
+are the threads 193 and 195, both called archiver.
+
+`By the end of the wait, disk sda had been busy for 8.95s, since 10:13:39.094,
+with no pause longer than 4.41ms; before that, it had been idle for 18.40ms`:
+from that time of day on (in UTC), the disk always had a request, except in
+short pauses. With `at least` or `or earlier`, it may have been busy before,
+which the trace does not show. Only a wait for a free tag or a free request has
+this sentence.
+
+`Still running: archiver (193, 195), process start 10:13:38`: of the named
+threads, these still exist at the end of the run. Their processes started at
+that time of day (in UTC).
+
 Up to five other threads that were late in the same 100 ms are listed below the
 explanation, each with its longest operation; not with --worst or a COMMAND.
 The explained thread itself may be listed, too, as `late again` if that was
@@ -62,7 +79,8 @@ For a COMMAND they always count, and the longest operation of its whole run is
 explained.
 
 With LTTng, a trace of the delay shows the cause. Without LTTng, only the
-contents of the alert are shown.
+contents of the alert are shown. The trace is removed at the end; -o DIR keeps
+it, with the alerts (alert.json), for `explain` and `analyze path`.
 
 A unit that restarts has a new cgroup: --unit and --cgroup notice this within
 about a second, and show how long operations may not have been seen.";

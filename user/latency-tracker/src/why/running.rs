@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use lt_common::{clock, out, pids};
 use lt_proc::Alert;
 
-use crate::analyze::show::Thread;
+use crate::analyze::show::{Thread, together};
 use crate::ustack::{since_boot, start_in};
 
 /// Returns a paragraph about the threads that still exist, with the start of their processes; empty if none exists.
@@ -24,25 +24,23 @@ pub(super) fn paragraph(threads: &[Thread], alert: &Alert) -> String {
     })
 }
 
-/// `Still running: archiver/192, archiver/193 (process start 14:01:07).` The threads existed at `time`, since boot.
+/// `Still running: archiver (192, 193), process start 14:01:07.` The threads existed at `time`, since boot.
 fn sentence(proc: &Path, threads: &[Thread], time: Duration) -> Option<String> {
     let (now, boot) = (SystemTime::now(), clock::since_boot());
-    let mut starts: Vec<(String, Vec<String>)> = Vec::new();
+    let mut starts: Vec<(String, Vec<&Thread>)> = Vec::new();
     for thread in threads {
         let Some(start) = start_of(proc, thread, time) else {
             continue;
         };
         let start = utc(now, boot.saturating_sub(start))?;
-        let name = thread.comm.as_deref().unwrap_or_default();
-        let name = format!("{}/{}", out::printable(name), thread.tid);
         match starts.iter_mut().find(|(of, _)| *of == start) {
-            Some((_, names)) => names.push(name),
-            None => starts.push((start, vec![name])),
+            Some((_, threads)) => threads.push(thread),
+            None => starts.push((start, vec![thread])),
         }
     }
-    let each = starts.iter().map(|(start, names)| {
-        let names = names.join(", ");
-        format!("{names} (process start {start})")
+    let each = starts.into_iter().map(|(start, threads)| {
+        let threads = together(threads);
+        format!("{threads}, process start {start}")
     });
     let each: Vec<_> = each.collect();
     (!each.is_empty()).then(|| format!("Still running: {}.", each.join("; ")))
@@ -130,8 +128,11 @@ mod tests {
 
         let threads = [190, 192, 194].map(|tid| thread(tid, "archiver"));
         let said = sentence(proc, &threads, time).unwrap();
-        let begin = "Still running: archiver/190, archiver/192 (process start ";
-        assert!(said.starts_with(begin) && said.ends_with(")."), "{said}");
+        let begin = "Still running: archiver (190, 192), process start ";
+        assert!(said.starts_with(begin) && said.ends_with('.'), "{said}");
+        let one = sentence(proc, &threads[..1], time).unwrap();
+        let begin = "Still running: archiver/190, process start ";
+        assert!(one.starts_with(begin), "{one}");
         assert_eq!(sentence(proc, &threads[2..], time), None);
     }
 

@@ -181,6 +181,11 @@ impl Target {
         ]
     }
 
+    /// A sentence about waits for a disk that its instance does not see; `None` for another target.
+    pub(super) fn not_seen(&self) -> Option<&'static str> {
+        self.disk.is_some().then_some(NOT_SEEN)
+    }
+
     /// Whether LTTng's session daemon may be in the target although the user did not choose it.
     pub(super) fn may_include_lttng(&self) -> bool {
         self.unit.is_none() && !self.filter.iter().any(|setting| setting.key == "pid")
@@ -204,6 +209,9 @@ impl Target {
 /// The filter by cgroup.
 pub(super) const CGROUP: &str = "cgroup";
 
+const NOT_SEEN: &str = "Not seen with --disk: waits before a request exists (for a free tag, or for throttling). \
+    `why` without a target shows them.";
+
 const SLEEPS: &str = "sleeps, including waits for work";
 
 /// The name of a process in messages.
@@ -215,16 +223,17 @@ fn process(pid: u32) -> String {
 /// A directory that exists if systemd is the init process, see sd_booted(3).
 const BOOTED: &str = "/run/systemd/system";
 
+const INSTEAD: &str = "use -p PID, -p NAME or --cgroup PATH instead";
+
 /// The cgroup of an active unit. `booted` is [`BOOTED`].
 fn cgroup_of(unit: &str, booted: &Path) -> Result<String> {
     if !booted.is_dir() {
-        bail!("--unit {unit}: systemd is not running here; use -p PID or --cgroup PATH instead");
+        bail!("--unit {unit}: systemd is not running here; {INSTEAD}");
     }
     let show = ["show", "--property=ControlGroup", "--value", "--", unit];
     let shown = Exec::new("systemctl", show).output();
-    let path = shown.with_context(|| {
-        format!("--unit {unit}: systemd does not answer; use -p PID or --cgroup PATH instead")
-    })?;
+    let about = || format!("--unit {unit}: systemd does not answer; {INSTEAD}");
+    let path = shown.with_context(about)?;
     match path.trim() {
         "" => bail!("--unit {unit}: not active, or no such unit"),
         path => Ok(path.to_string()),
@@ -302,7 +311,7 @@ mod tests {
         let error = cgroup_of("nginx.service", Path::new("/no/such/directory")).unwrap_err();
         assert_eq!(
             format!("{error:#}"),
-            "--unit nginx.service: systemd is not running here; use -p PID or --cgroup PATH instead"
+            "--unit nginx.service: systemd is not running here; use -p PID, -p NAME or --cgroup PATH instead"
         );
     }
 
@@ -323,6 +332,7 @@ mod tests {
         assert_eq!(all.parts().len(), 5);
         let disk = Target::of_disk("sda");
         assert!(disk.may_include_lttng() && disk.stacks().is_none());
+        assert!(disk.not_seen().is_some() && all.not_seen().is_none());
         let parts = disk.parts();
         assert_eq!(parts.len(), 1);
         assert_eq!(parts[0].settings[1], setting("dev", "sda"));
