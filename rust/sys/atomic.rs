@@ -100,9 +100,9 @@ mod x86_64;
 ))]
 mod inline {
     #[cfg(target_arch = "aarch64")]
-    pub(crate) use super::arm64::clear_byte;
+    pub(crate) use crate::sys::atomic::arm64::clear_byte;
     #[cfg(target_arch = "x86_64")]
-    pub(crate) use super::x86_64::clear_byte;
+    pub(crate) use crate::sys::atomic::x86_64::clear_byte;
     use core::cell::UnsafeCell;
     use kernel::sync::atomic::ordering::{
         AcquireOrRelaxed, Ordering, OrderingType, ReleaseOrRelaxed,
