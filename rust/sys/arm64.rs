@@ -21,8 +21,8 @@
 //!
 //! The kernel patches none of these. It does patch its code that turns interrupts off, by a flag or
 //! by priority (`CONFIG_ARM64_PSEUDO_NMI`): this remains a call of C. It also patches
-//! this_cpu_ptr(), which reads the offset from `tpidr_el1` or `tpidr_el2`: here, the offset comes
-//! from the array.
+//! this_cpu_ptr(), which reads the offset from `tpidr_el1` or `tpidr_el2`: here, the offset is read
+//! from `__per_cpu_offset`, where the kernel has taken it from.
 //!
 //! The structures are those of the `kernel` crate's bindings. helpers.c asserts what is assumed
 //! about the two halves.
@@ -147,9 +147,9 @@ pub(super) fn cpu() -> usize {
 pub(super) unsafe fn per_cpu<T>(base: NonNull<T>, cpu: usize) -> NonNull<T> {
     let value: *mut T;
     // SAFETY: The array has an offset for each possible CPU, constant after boot. The assembly only
-    // adds. It does what RELOC_HIDE() does in C: the compiler does not know that the result depends
-    // on the base, so it cannot assume that both point to one object. The memory of a possible CPU
-    // is never at address 0.
+    // adds. It does what RELOC_HIDE() does in C: the compiler does not know how the result is
+    // computed, so it cannot assume that the result points into the object of the base. The memory
+    // of a possible CPU is never at address 0.
     unsafe {
         let offsets = addr_of!(bindings::__per_cpu_offset).cast::<usize>();
         asm!(

@@ -5,8 +5,8 @@
 //! The instructions are those of the kernel's C: `smp_load_acquire`, `smp_store_release`,
 //! `__ll_sc_atomic64_fetch_add*`, `__ll_sc__cmpxchg_case_*`, and `__xchg_case_*` on a processor
 //! without LSE. An exchange is a loop of an exclusive load and an exclusive store. The store fails,
-//! and the loop repeats, if another CPU has written the word since the load, or if an interrupt came
-//! in between.
+//! and the loop repeats, if another CPU has written to the word since the load, or if an interrupt
+//! came in between.
 //!
 //! | ordering | load    | store   | then      | what comes first                                 |
 //! |----------|---------|---------|-----------|--------------------------------------------------|
@@ -18,7 +18,8 @@
 //!
 //! A `cmpxchg` that fails stores nothing, skips the barrier, and orders nothing.
 //!
-//! C headers: [`arch/arm64/include/asm/atomic_ll_sc.h`](srctree/arch/arm64/include/asm/atomic_ll_sc.h),
+//! C headers:
+//! [`arch/arm64/include/asm/atomic_ll_sc.h`](srctree/arch/arm64/include/asm/atomic_ll_sc.h),
 //! [`arch/arm64/include/asm/cmpxchg.h`](srctree/arch/arm64/include/asm/cmpxchg.h),
 //! [`arch/arm64/include/asm/barrier.h`](srctree/arch/arm64/include/asm/barrier.h)
 
