@@ -25,7 +25,8 @@
 //! All were verified by reading Linux 7.2. Two more assumptions have no self-test, because they are
 //! harmless if they fail. The members that lead from a work item to the name of its workqueue are
 //! found by their types (workqueue.c); if they are not found, work items have no queue names. The
-//! types of per-CPU variables of x86 are asserted at compile time (helpers.c).
+//! types of per-CPU variables of x86, and the layout of the preemption counter of arm64, are
+//! asserted at compile time (helpers.c).
 //!
 //! A self-test that does not meet its case at that moment, such as a sleeping task, counts as
 //! passed: it has no evidence against the assumption. None starts the timer that it looks at, or

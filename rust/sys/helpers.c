@@ -75,6 +75,17 @@ static_assert(__same_type(current_task, struct task_struct *));
 static_assert(__same_type(this_cpu_off, unsigned long));
 #endif
 
+/*
+ * rust/sys/arm64.rs accesses the preemption counter in place. Its upper half is
+ * the need to reschedule, inverted, and is written separately.
+ */
+#ifdef CONFIG_ARM64
+static_assert(offsetof(struct task_struct, thread_info) == 0);
+static_assert(PREEMPT_NEED_RESCHED == 1UL << 32);
+static_assert(offsetof(struct thread_info, preempt.count) ==
+	      offsetof(struct thread_info, preempt_count));
+#endif
+
 notrace void lt_preempt_disable(void)
 {
 	preempt_disable_notrace();

@@ -40,17 +40,28 @@ pub(crate) fn current_address() -> u64 {
 }
 
 /// The current task and context by inline instructions, without a call.
-#[cfg(all(target_arch = "x86_64", CONFIG_SMP))]
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), CONFIG_SMP))]
 mod in_place {
+    #[cfg(target_arch = "aarch64")]
+    pub(super) use crate::sys::arm64::current;
+    #[cfg(target_arch = "aarch64")]
+    use crate::sys::arm64::preempt_count;
+    #[cfg(target_arch = "x86_64")]
+    use crate::sys::compat::PreemptCount;
+    #[cfg(target_arch = "x86_64")]
     use core::arch::asm;
+    #[cfg(target_arch = "x86_64")]
     use kernel::bindings;
 
+    #[cfg(target_arch = "x86_64")]
     extern "C" {
-        // A per-CPU variable of arch/x86: its address is an offset from %gs. helpers.c asserts its
-        // type.
+        // Per-CPU variables of arch/x86: their addresses are offsets from %gs. helpers.c asserts
+        // their types.
         static current_task: *mut core::ffi::c_void;
+        static __preempt_count: PreemptCount;
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn current() -> *mut bindings::task_struct {
         let task;
@@ -67,20 +78,11 @@ mod in_place {
         task
     }
 
-    /// Returns the innermost context of the CPU, as lt_context() does.
+    /// Returns the preemption counter, which also counts interrupts.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    pub(super) fn context() -> super::Context {
-        use super::Context;
-        use crate::sys::{
-            bindings::{LT_HARDIRQ_MASK, LT_NMI_MASK, LT_SOFTIRQ_OFFSET},
-            compat::PreemptCount,
-        };
-
-        extern "C" {
-            // A per-CPU variable, as `current_task`.
-            static __preempt_count: PreemptCount;
-        }
-        let count: u32;
+    fn preempt_count() -> u32 {
+        let count;
         // SAFETY: Reads a per-CPU variable. Only its lower half is tested, if it has two: that half
         // is the same on every CPU where the caller may run.
         unsafe {
@@ -91,6 +93,16 @@ mod in_place {
                 options(nostack, readonly, preserves_flags),
             );
         }
+        count
+    }
+
+    /// Returns the innermost context of the CPU, as lt_context() does.
+    #[inline(always)]
+    pub(super) fn context() -> super::Context {
+        use super::Context;
+        use crate::sys::bindings::{LT_HARDIRQ_MASK, LT_NMI_MASK, LT_SOFTIRQ_OFFSET};
+
+        let count = preempt_count();
         let softirqs = softirqs(count);
         if count & (LT_NMI_MASK | LT_HARDIRQ_MASK) | softirqs & LT_SOFTIRQ_OFFSET == 0 {
             Context::Task
@@ -120,11 +132,11 @@ mod in_place {
     }
 }
 
-#[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), CONFIG_SMP)))]
 use called as in_place;
 
 /// The current task and context by calls of C functions.
-#[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), CONFIG_SMP)))]
 mod called {
     use super::Context;
     use crate::sys::bindings as helpers;

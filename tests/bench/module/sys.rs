@@ -2,6 +2,9 @@
 
 //! The modules of rust/sys that the engine needs (a new module must be added here), and glue.c.
 
+#[cfg(target_arch = "aarch64")]
+#[path = "../../../rust/sys/arm64.rs"]
+pub(crate) mod arm64;
 #[path = "../../../rust/sys/atomic.rs"]
 pub(crate) mod atomic;
 #[path = "../../../rust/sys/bindings.rs"]
