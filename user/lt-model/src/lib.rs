@@ -216,23 +216,14 @@ impl Model {
         let busy = self.served.busy(disk, wait)?;
         // The disk was idle just before, unless events from here on are missing.
         let from = busy.since.saturating_sub(served::LONGEST_PAUSE);
+        let is_known = |idle: &u64| !self.gaps.touches(busy.since - idle, busy.since);
         let before = match busy.before {
             _ if from <= self.span.0 => Before::Unrecorded,
             _ if self.gaps.touches(from, busy.until) => Before::Missing,
+            Before::Idle(idle) => Before::Idle(idle.filter(is_known)),
             known => known,
         };
-        let is_idle = |idle: &u64| {
-            before == Before::Idle
-                && !self
-                    .gaps
-                    .touches(busy.since.saturating_sub(*idle), busy.since)
-        };
-        let idle = busy.idle.filter(is_idle);
-        Some(Busy {
-            before,
-            idle,
-            ..busy
-        })
+        Some(Busy { before, ..busy })
     }
 
     /// Whether this thread only runs softirqs.

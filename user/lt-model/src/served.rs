@@ -86,16 +86,14 @@ pub struct Busy {
     pub pause: u64,
     /// How much is known about the time before `since`.
     pub before: Before,
-    /// For how long the disk had no request before `since`, ns, if [`Before::Idle`] and if the end of the request
-    /// before that is known.
-    pub idle: Option<u64>,
 }
 
 /// What is known about the time before a busy time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
-    /// The disk had no request, for longer than a pause.
-    Idle,
+    /// The disk had no request, for longer than a pause. The time is in ns; `None` if the end of the request before it
+    /// is not known.
+    Idle(Option<u64>),
     /// The disk may have been busy before: events are missing, such as the issue or the completion of a request, or the
     /// disk had a flush then that ended after the wait.
     Missing,
@@ -399,15 +397,16 @@ impl Log {
         let is_unseen = |from| unseen.iter().any(|spans| spans.has(from, busy.since));
         let before = match busy.is_least || is_unseen(busy.since.saturating_sub(1)) {
             true => Before::Missing,
-            false => Before::Idle,
+            false => {
+                let is_known = busy.after > 0 && !is_unseen(busy.after);
+                Before::Idle(is_known.then(|| busy.since.saturating_sub(busy.after)))
+            }
         };
-        let is_known = before == Before::Idle && busy.after > 0 && !is_unseen(busy.after);
         (busy.since < from).then_some(Busy {
             since: busy.since,
             until: to,
             pause: busy.pause.max(to.saturating_sub(busy.until)),
             before,
-            idle: is_known.then(|| busy.since.saturating_sub(busy.after)),
         })
     }
 }
@@ -557,6 +556,13 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    /// The disk was idle before, and had no earlier request.
+    const IDLE: Before = Before::Idle(None);
+
+    fn idle(ms: u64) -> Before {
+        Before::Idle(Some(ms * MS))
+    }
+
     fn done_ms((issued, completed): (u64, u64)) -> Done {
         done(issued * MS, completed * MS, 1)
     }
@@ -583,28 +589,30 @@ mod tests {
 
     #[test]
     fn a_busy_time_has_only_short_pauses() {
-        use Before::Idle;
         let three = [(1000, 1060), (1062, 1120), (1125, 1185)];
-        assert_eq!(busy(&three, (1100, 1185), &[]), Some((1000, 5, Idle)));
+        assert_eq!(busy(&three, (1100, 1185), &[]), Some((1000, 5, IDLE)));
         // A pause of more than 10 ms.
         let two = [(1000, 1060), (1071, 1130)];
-        assert_eq!(busy(&two, (1080, 1130), &[]), Some((1071, 0, Idle)));
+        assert_eq!(busy(&two, (1080, 1130), &[]), Some((1071, 0, idle(11))));
         // After eight times as much work, a pause of up to 100 ms is short.
         let long = |pause: u64| [(1000, 1000 + 8 * pause), (1000 + 9 * pause, 3000)];
-        assert_eq!(busy(&long(99), (2000, 3000), &[]), Some((1000, 99, Idle)));
-        assert_eq!(busy(&long(101), (2000, 3000), &[]), Some((1909, 0, Idle)));
+        assert_eq!(busy(&long(99), (2000, 3000), &[]), Some((1000, 99, IDLE)));
+        assert_eq!(
+            busy(&long(101), (2000, 3000), &[]),
+            Some((1909, 0, idle(101)))
+        );
         // A short pause after each request does not matter, as long as the pauses are few.
         let each: Vec<_> = (0..20).map(|i| (1000 + 60 * i, 1057 + 60 * i)).collect();
         let paused = [each.as_slice(), &[(2250, 3000)]].concat();
-        assert_eq!(busy(&paused, (2500, 3000), &[]), Some((1000, 53, Idle)));
+        assert_eq!(busy(&paused, (2500, 3000), &[]), Some((1000, 53, IDLE)));
         let short = [(1000, 1150), (1170, 3000)];
-        assert_eq!(busy(&short, (2000, 3000), &[]), Some((1170, 0, Idle)));
+        assert_eq!(busy(&short, (2000, 3000), &[]), Some((1170, 0, idle(20))));
         // Pauses that are longer than the work before them, and than 1 ms: a light load before a heavy one.
         let light = [(1000, 1001), (1003, 1004), (1006, 1100)];
-        assert_eq!(busy(&light, (1050, 1100), &[]), Some((1006, 0, Idle)));
+        assert_eq!(busy(&light, (1050, 1100), &[]), Some((1006, 0, idle(2))));
         // A pause at the end of the wait.
         let one = [(1000, 1060)];
-        assert_eq!(busy(&one, (1050, 1065), &[]), Some((1000, 5, Idle)));
+        assert_eq!(busy(&one, (1050, 1065), &[]), Some((1000, 5, IDLE)));
         assert_eq!(busy(&one, (1050, 1090), &[]), None);
         // The disk had no request at the start of the wait.
         assert_eq!(busy(&one, (990, 1060), &[]), None);
@@ -613,7 +621,7 @@ mod tests {
 
     #[test]
     fn the_idle_time_before_a_busy_time_is_known_if_the_request_before_it_is() {
-        let idle = |all: &[(u64, u64)]| {
+        let before = |all: &[(u64, u64)]| {
             let all: Vec<Done> = all.iter().copied().map(done_ms).collect();
             let mut log = log(&all);
             let wait = (2050 * MS, 2090 * MS);
@@ -621,23 +629,29 @@ mod tests {
             log.finish();
             let busy = log.busy(DISK, wait).unwrap();
             assert_eq!(busy.since, 2000 * MS);
-            busy.idle.map(|idle| idle / MS)
+            busy.before
         };
-        assert_eq!(idle(&[(1000, 1060), (2000, 2090)]), Some(940));
+        assert_eq!(before(&[(1000, 1060), (2000, 2090)]), idle(940));
         // The first request in the trace.
-        assert_eq!(idle(&[(2000, 2090)]), None);
+        assert_eq!(before(&[(2000, 2090)]), IDLE);
         // The disk may have had a request whose issue was not seen.
-        assert_eq!(idle(&[(1000, 1060), (1500, 1500), (2000, 2090)]), Some(500));
-        assert_eq!(idle(&[(1000, 1060), (2000, 2089), (2090, 2090)]), None);
+        assert_eq!(
+            before(&[(1000, 1060), (1500, 1500), (2000, 2090)]),
+            idle(500)
+        );
+        assert_eq!(
+            before(&[(1000, 1060), (2000, 2089), (2090, 2090)]),
+            Before::Missing
+        );
     }
 
     #[test]
     fn a_busy_time_starts_with_the_request_that_was_issued_first() {
-        use Before::{Idle, Missing};
+        use Before::Missing;
         let parallel = [(1002, 1030), (1001, 1040)];
-        assert_eq!(busy(&parallel, (1010, 1040), &[]), Some((1001, 0, Idle)));
+        assert_eq!(busy(&parallel, (1010, 1040), &[]), Some((1001, 0, IDLE)));
         let late = [(1000, 1050)];
-        assert_eq!(busy(&parallel, (1010, 1040), &late), Some((1000, 0, Idle)));
+        assert_eq!(busy(&parallel, (1010, 1040), &late), Some((1000, 0, IDLE)));
         // Without the last request, there would be two busy times; the start of the first one is no longer known.
         let long = [(1010, 1011), (1030, 1031), (1005, 1050)];
         assert_eq!(busy(&long, (1040, 1050), &[]), Some((1005, 0, Missing)));
@@ -662,10 +676,10 @@ mod tests {
             assert_eq!(busy.since, 1000 * MS);
             busy.before
         };
-        assert_eq!(before(&[], None), Before::Idle);
+        assert_eq!(before(&[], None), IDLE);
         // A request is still at the disk at the end of the trace.
         assert_eq!(before(&[900], None), Before::Missing);
-        assert_eq!(before(&[1000, 1010], None), Before::Idle);
+        assert_eq!(before(&[1000, 1010], None), IDLE);
         // The issue of a request that is completed later was not seen.
         assert_eq!(before(&[], Some((1100, 1100))), Before::Missing);
     }
@@ -678,11 +692,10 @@ mod tests {
             log.waited(DISK, wait, false);
             log.flushes(DISK, issued * MS, 1100 * MS);
             log.finish();
-            let busy = log.busy(DISK, wait).unwrap();
-            (busy.before, busy.idle.map(|idle| idle / MS))
+            log.busy(DISK, wait).unwrap().before
         };
-        assert_eq!(before(1000), (Before::Idle, Some(400)));
-        assert_eq!(before(900), (Before::Missing, None));
+        assert_eq!(before(1000), idle(400));
+        assert_eq!(before(900), Before::Missing);
     }
 
     #[test]

@@ -418,12 +418,16 @@ impl Shown<'_> {
     /// How long a disk had been busy at the end of a wait for a free request, if this is known.
     fn busy_json(&self, sum: &why::Sum) -> Option<Busy> {
         let (_, busy) = why::busy(self.model, self.held_in(sum)?)?;
+        let (at_least, idle_before) = match busy.before {
+            Before::Idle(idle) => (false, idle),
+            Before::Missing | Before::Unrecorded => (true, None),
+        };
         Some(Busy {
             since: busy.since,
             time: busy.until - busy.since,
-            at_least: busy.before != Before::Idle,
+            at_least,
             longest_pause: busy.pause,
-            idle_before: busy.idle,
+            idle_before,
         })
     }
 

@@ -171,22 +171,25 @@ impl Shown<'_> {
         let disk = disk_name(self.model, disk);
         let time = Nanos(busy.until - busy.since);
         let least = match busy.before {
-            Before::Idle => "",
+            Before::Idle(_) => "",
             Before::Missing | Before::Unrecorded => "at least ",
         };
         let since = match (busy.before, clock(busy.since)) {
             (Before::Unrecorded, _) => ", since the start of the recording or earlier".into(),
             (Before::Missing, Some(clock)) => format!(", since {clock} or earlier"),
-            (Before::Idle, Some(clock)) => format!(", since {clock}"),
+            (Before::Idle(_), Some(clock)) => format!(", since {clock}"),
             (_, None) => String::new(),
         };
         let pause = match busy.pause {
             0 => "without a pause".into(),
             pause => format!("with no pause longer than {}", Nanos(pause)),
         };
-        let idle = busy.idle.map_or(String::new(), |idle| {
-            format!("; before that, it had been idle for {}", Nanos(idle))
-        });
+        let idle = match busy.before {
+            Before::Idle(Some(idle)) => {
+                format!("; before that, it had been idle for {}", Nanos(idle))
+            }
+            _ => String::new(),
+        };
         Some(format!(
             "By the end of the wait, {disk} had been busy for {least}{time}{since}, {pause}{idle}."
         ))

@@ -835,16 +835,16 @@ mod tests {
             requests.served.completes(DISK, read(1000, 1060), false);
             let wait = (1050 * MS, 1060 * MS);
             requests.served.waited(DISK, wait, false);
-            let busy = requests.into_served().busy(DISK, wait).unwrap();
-            (busy.before, busy.idle.map(|idle| idle / MS))
+            requests.into_served().busy(DISK, wait).unwrap().before
         };
-        assert_eq!(before(&[], &[]), (Before::Idle, Some(980)));
-        assert_eq!(before(&[30], &[50]), (Before::Idle, Some(950)));
-        assert_eq!(before(&[30, 40], &[50, 60]), (Before::Idle, None));
+        let idle = |ms: u64| Before::Idle(Some(ms * MS));
+        assert_eq!(before(&[], &[]), idle(980));
+        assert_eq!(before(&[30], &[50]), idle(950));
+        assert_eq!(before(&[30, 40], &[50, 60]), Before::Idle(None));
         // The start was before the trace.
-        assert_eq!(before(&[], &[50]), (Before::Idle, None));
-        assert_eq!(before(&[30], &[]), (Before::Missing, None));
-        assert_eq!(before(&[30, 40], &[50]), (Before::Missing, None));
+        assert_eq!(before(&[], &[50]), Before::Idle(None));
+        assert_eq!(before(&[30], &[]), Before::Missing);
+        assert_eq!(before(&[30, 40], &[50]), Before::Missing);
     }
 
     /// A bio at 64 is merged to the front of the request at 72. Another bio at 64 has its own request.

@@ -604,8 +604,8 @@ fn the_start_of_a_busy_time_is_known_if_the_disk_was_idle_before() {
         let busy = busy_time(shift, before);
         (busy.since, busy.pause, busy.before)
     };
-    let start = 400 * MS + 3;
-    assert_eq!(found(400 * MS, &[]), (start, 5, Before::Idle));
+    let (start, idle) = (400 * MS + 3, Before::Idle);
+    assert_eq!(found(400 * MS, &[]), (start, 5, idle(None)));
     // The trace may start in the middle of the busy time.
     assert_eq!(found(0, &[]), (3, 5, Before::Unrecorded));
     let close = 90 * MS;
@@ -614,7 +614,14 @@ fn the_start_of_a_busy_time_is_known_if_the_disk_was_idle_before() {
     let lost = at(350 * MS, 1, What::Lost { until: 360 * MS });
     assert_eq!(found(400 * MS, &[lost]), (start, 5, Before::Missing));
     let earlier = at(280 * MS, 1, What::Lost { until: 290 * MS });
-    assert_eq!(found(400 * MS, &[earlier]), (start, 5, Before::Idle));
+    assert_eq!(found(400 * MS, &[earlier]), (start, 5, idle(None)));
+    // For how long it was idle is known if no event since the request before is missing.
+    let issued = request(200 * MS, Stage::Issued, DISK, 512);
+    let done = completed(210 * MS, DISK, Some((512, 8)));
+    let known = (start, 5, idle(Some(190 * MS + 3)));
+    assert_eq!(found(400 * MS, &[issued, done]), known);
+    let unknown = (start, 5, idle(None));
+    assert_eq!(found(400 * MS, &[issued, done, earlier]), unknown);
     // A request that never completes may have been at the disk.
     let never = request(200 * MS, Stage::Issued, DISK, 512);
     assert_eq!(found(400 * MS, &[never]), (start, 5, Before::Missing));
@@ -624,7 +631,7 @@ fn the_start_of_a_busy_time_is_known_if_the_disk_was_idle_before() {
         at(200 * MS, 0, What::Flush { disk }),
         at(400 * MS, 0, What::Completed { disk, range, kind }),
     ];
-    assert_eq!(found(400 * MS, &flush), (200 * MS, 5, Before::Idle));
+    assert_eq!(found(400 * MS, &flush), (200 * MS, 5, idle(None)));
 }
 
 /// 7 sleeps from 10 to 100, when a request of this `range` and `kind` completes. Returns the last part of the sleep.
