@@ -13,6 +13,7 @@ use std::path::Path;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::CompletionCandidate as Word;
 use clap_complete::env::Shells;
+use lt_common::pids::comm;
 use lt_proc::{ParamInfo, TrackerInfo};
 
 use crate::proc_root;
@@ -122,13 +123,12 @@ pub(crate) fn pids(typed: &OsStr) -> Vec<Word> {
 }
 
 fn processes() -> Vec<(String, String)> {
-    let is_number = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
-    let pids = names(Path::new("/proc")).into_iter().filter(is_number);
-    pids.filter_map(|pid| {
-        let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-        Some((pid, comm.trim_end().to_string()))
-    })
-    .collect()
+    let proc = Path::new("/proc");
+    let named = |pid: String| {
+        let comm = comm(proc, pid.parse().ok()?)?;
+        Some((pid, String::from_utf8(comm).ok()?))
+    };
+    names(proc).into_iter().filter_map(named).collect()
 }
 
 /// The disks.

@@ -22,6 +22,13 @@ pub fn are_numbered_as_in_alerts(root: &Path) -> bool {
 /// The kernel keeps this many bytes of a name: `TASK_COMM_LEN` without the final NUL.
 const NAME: usize = 15;
 
+/// The name of a process, as `proc` shows it. `None` if there is no such process.
+pub fn comm(proc: &Path, pid: u32) -> Option<Vec<u8>> {
+    let mut comm = fs::read(proc.join(format!("{pid}/comm"))).ok()?;
+    comm.pop_if(|last| *last == b'\n');
+    Some(comm)
+}
+
 /// The processes with this name, as `proc` shows them. If the name is longer than 15 bytes, a process whose name is the
 /// first 15 bytes counts, too: only a kernel thread can have a longer name.
 pub fn named(proc: &Path, name: &str) -> BTreeSet<u32> {
@@ -30,9 +37,8 @@ pub fn named(proc: &Path, name: &str) -> BTreeSet<u32> {
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let with_name = entries.filter_map(|entry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
-        let comm = fs::read(entry.path().join("comm")).ok()?;
-        let comm = comm.strip_suffix(b"\n")?;
-        names.contains(&comm).then_some(pid)
+        let comm = comm(proc, pid)?;
+        names.contains(&comm.as_slice()).then_some(pid)
     });
     with_name.collect()
 }

@@ -8,7 +8,8 @@ use anyhow::{Context, Result, bail};
 use lt_common::exec::Exec;
 use lt_common::group::{self, Followed};
 use lt_common::instance::Refusal;
-use lt_common::pids::are_numbered_as_in_alerts;
+use lt_common::out::printable;
+use lt_common::pids::{are_numbered_as_in_alerts, comm};
 use lt_proc::{Fields, Setting};
 
 use super::args::WhyArgs;
@@ -60,10 +61,10 @@ impl Target {
                 let text = format!("-p {pid}: {elsewhere}");
                 return Err(Refusal::new(text, "run it outside the container").into());
             }
-            if !Path::new("/proc").join(pid.to_string()).is_dir() {
+            let Some(comm) = comm(Path::new("/proc"), pid) else {
                 bail!("-p {pid}: there is no such process");
-            }
-            target.name = process(pid);
+            };
+            target.name = format!("{}/{pid}", printable(&String::from_utf8_lossy(&comm)));
             target.filter = vec![setting("pid", &pid.to_string())];
         } else if let Some(unit) = &args.unit {
             target.name.clone_from(unit);
@@ -213,12 +214,6 @@ const NOT_SEEN: &str = "Not seen with --disk: waits before a request exists (for
     `why` without a target shows them.";
 
 const SLEEPS: &str = "sleeps, including waits for work";
-
-/// The name of a process in messages.
-fn process(pid: u32) -> String {
-    let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    format!("{}/{pid}", lt_common::out::printable(comm.trim_end()))
-}
 
 /// A directory that exists if systemd is the init process, see sd_booted(3).
 const BOOTED: &str = "/run/systemd/system";
