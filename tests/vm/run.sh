@@ -60,7 +60,7 @@ says 'cannot run /etc/passwd: EACCES'
 run 1 syscall pid=1 -- true
 says 'pid=1: the process is that of COMMAND'
 unshare --fork --pid --mount-proc latency-tracker run syscall -- true >/tmp/run.log 2>&1 && fail "in a PID namespace"
-says 'cannot be followed from inside a PID namespace'
+says 'COMMAND: inside a PID namespace, a process has another ID than in the kernel'
 nothing_left
 if [ -x /usr/bin/setpriv ]; then
 	/usr/bin/setpriv --reuid 1000 --regid 1000 --clear-groups latency-tracker run syscall >/tmp/run.log 2>&1 && fail "without rights"

@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use lt_common::exec::Exec;
 use lt_common::group::{self, Followed};
-use lt_common::instance::Refusal;
 use lt_common::out::printable;
-use lt_common::pids::{are_numbered_as_in_alerts, comm};
+use lt_common::pids::comm;
 use lt_proc::{Fields, Setting};
 
 use super::args::WhyArgs;
-use crate::run::{TREE, descendants};
+use crate::run::{TREE, descendants, refuse_pid_namespace};
 
 /// The watched target.
 #[derive(Debug)]
@@ -55,12 +54,7 @@ impl Target {
             waits: args.waits || !args.command.is_empty(),
         };
         if let Some(pid) = args.pid {
-            if !are_numbered_as_in_alerts(Path::new("/")) {
-                let elsewhere =
-                    "inside a PID namespace, a process has another ID than in the kernel";
-                let text = format!("-p {pid}: {elsewhere}");
-                return Err(Refusal::new(text, "run it outside the container").into());
-            }
+            refuse_pid_namespace(&format!("-p {pid}"))?;
             let Some(comm) = comm(Path::new("/proc"), pid) else {
                 bail!("-p {pid}: there is no such process");
             };
