@@ -145,6 +145,8 @@ fn process(text: &str) -> Result<u32, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use clap::Parser;
 
     use super::process;
@@ -160,19 +162,20 @@ mod tests {
             let mut sleep = std::process::Command::new("/bin/sleep");
             sleep.arg("1000").spawn().unwrap()
         });
-        let expected = |text: &str| two.iter().all(|one| text.contains(&one.id().to_string()));
-        let mut refused = String::new();
-        while !expected(&refused) {
+        let has_both = |text: &str| two.iter().all(|one| text.contains(&one.id().to_string()));
+        let (start, mut refused) = (Instant::now(), String::new());
+        while !has_both(&refused) && start.elapsed() < Duration::from_secs(60) {
             refused = process("sleep").err().unwrap_or_default();
         }
-        assert!(
-            refused.contains(" processes have the name sleep: "),
-            "{refused}"
-        );
+        let has_both = has_both(&refused);
         for one in &mut two {
             one.kill().unwrap();
             one.wait().unwrap();
         }
+        assert!(
+            has_both && refused.contains(" processes have the name sleep: "),
+            "{refused}"
+        );
     }
 
     #[test]
