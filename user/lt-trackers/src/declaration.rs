@@ -395,20 +395,20 @@ impl Reader<'_> {
         let Some(constant) = names.pop() else {
             return fail(span, "expected a constant");
         };
+        if names.is_empty() {
+            return self.constant(&self.source, constant);
+        }
         let module: String = names.iter().map(|name| format!("/{name}")).collect();
         let files = [
             format!("rust/trackers/{}{module}.rs", self.name),
             format!("rust/sys{module}.rs"),
         ];
-        match files
-            .iter()
-            .find(|file| !module.is_empty() && Path::new(file).exists())
-        {
-            Some(file) => match Source::read(file) {
-                Ok(source) => self.constant(&source, constant),
-                Err(error) => fail(span, &error.to_string()),
-            },
-            None => self.constant(&self.source, constant),
+        let Some(file) = files.iter().find(|file| Path::new(file).exists()) else {
+            return fail(span, &format!("no file {}", files.join(" or ")));
+        };
+        match Source::read(file) {
+            Ok(source) => self.constant(&source, constant),
+            Err(error) => fail(span, &error.to_string()),
         }
     }
 
@@ -575,6 +575,11 @@ mod tests {
                 "it.rs:7: expected `,`: on: u32 at 0 1,",
             ),
             (
+                "}\nparams {\nstate: ParamKind::Word(&super::x::STATES) => 0, \"it\";",
+                "it.rs:8: no file rust/trackers/it/super/x.rs or rust/sys/super/x.rs: \
+                 state: ParamKind::Word(&super::x::STATES) => 0, \"it\";",
+            ),
+            (
                 "}\nprobes irq {\n#[allow(A)]\nat(irq: [int]) => f(irq);",
                 "it.rs:9: expected one #[cfg(CONFIG)] at most: at(irq: [int]) => f(irq);",
             ),
@@ -586,6 +591,16 @@ mod tests {
             let error = tracker(fields).err().map(|error| error.to_string());
             assert_eq!(error.as_deref(), Some(refusal), "{fields}");
         }
+    }
+
+    #[test]
+    fn the_words_of_a_parameter_may_be_a_constant_of_its_file() {
+        let params = "}\nparams {\nstate: ParamKind::Word(&STATES) => 1, \"its state\";";
+        let params = tracker(params).unwrap().control.unwrap().params;
+        assert_eq!(
+            (params[0].kind.as_str(), params[0].default.as_str()),
+            ("R|R+", "R+")
+        );
     }
 
     #[test]
