@@ -42,15 +42,21 @@ check groups /tmp/top.json slow || fail "$(cat /tmp/top.json)"
 latency-tracker top --once --by task >/tmp/top.txt
 grep -q 's  *slow  *6  *[0-9.]*m*s  *dd/[0-9]*$' /tmp/top.txt || fail "$(cat /tmp/top.txt)"
 
-# In flight: the age is between the ages that `pending` shows just before and just after.
-reads stuck 1 &
-reader=$!
-wait_until 20 stat_is stuck pending -eq 1
-latency-tracker pending stuck --json >/tmp/before
-latency-tracker top stuck --once --json >/tmp/top.json
-latency-tracker pending stuck --json >/tmp/after
+# In flight: the age is between the ages that `pending` shows just before and just after, if these are of one request.
+start_of() { sed -n 's/.*"start":\([0-9]*\).*/\1/p' "$1"; }
+in_flight() {
+	latency-tracker pending stuck --json >/tmp/before
+	latency-tracker top stuck --once --json >/tmp/top.json
+	latency-tracker pending stuck --json >/tmp/after
+	[ -s /tmp/before ] && [ "$(start_of /tmp/before)" = "$(start_of /tmp/after)" ]
+}
+: >/tmp/requests
+while [ -e /tmp/requests ]; do reads stuck 1; done &
+requests=$!
+wait_until 60 in_flight
+rm /tmp/requests
 check between /tmp/before /tmp/top.json /tmp/after || fail "$(cat /tmp/before /tmp/top.json /tmp/after)"
-wait $reader
+wait $requests
 
 # Intervals add up. First, a reader of `wakeup` takes all alerts up to now.
 latency-tracker top slow --once >/dev/null
