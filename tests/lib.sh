@@ -46,6 +46,9 @@ refused() { _what=$1; shift; if "$@" 2>/dev/null; then fail "$_what: '$*' succee
 
 # wait_until SECONDS COMMAND...: wait for the command to succeed; longer on a slow kernel (tests/run-debug). Limits must
 # be generous: with --icount, the machine's clock runs on while the machine waits for a disk of a busy host.
+#
+# Empty FILE (`: >FILE`) before `COMMAND >FILE &` if FILE may exist, and is then waited for: the shell in the background
+# empties it at an unknown time. Until then, what an earlier command wrote looks like the output of this one.
 wait_until() {
 	read -r _now _ </proc/uptime
 	_end=$((${_now%.*} + $1 * ${PATIENCE:-1}))

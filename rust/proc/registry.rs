@@ -41,8 +41,8 @@ pub(crate) use works::Works;
 /// Files that are removed together.
 pub(crate) type Files = KVec<File>;
 
-/// Creates the folder of an instance in another folder, with this name and group. May sleep; a
-/// failure leaves nothing behind.
+/// Creates the folder of an instance in another folder, with this name and group. The files are
+/// removed in the reverse order of the result. May sleep; a failure leaves nothing behind.
 pub(crate) type MakeFiles = fn(&CStr, &Arc<Dir>, Option<u32>, &Arc<dyn Instance>) -> Result<Files>;
 
 /// An instance and its files.
@@ -60,7 +60,8 @@ impl Drop for Entry {
         // Recording stops first; then the readers return.
         self.instance.shut_down();
         self.listed = None;
-        self.files.clear();
+        // In reverse order: the counters never outlive the time of the creation.
+        while self.files.pop().is_some() {}
     }
 }
 

@@ -41,6 +41,7 @@ beside() {
 	shift 2
 	while [ "$1" != -- ]; do _settings="$_settings $1"; shift; done
 	shift
+	: >/tmp/run.log
 	# shellcheck disable=SC2086 # words
 	latency-tracker run "$_name" --json -o /tmp/r.json -d 10m $_settings >/tmp/run.log 2>&1 &
 	_run=$!

@@ -139,6 +139,7 @@ kill "$pid" || fail "the command does not run"
 # Signals: the result is shown, and nothing is left. A cgroup that was removed meanwhile is named.
 mkdir /sys/fs/cgroup/lt-run
 for cgroup in all /lt-run; do
+	: >/tmp/run.log
 	latency-tracker run offcpu "cgroup=$cgroup" -d 10m >/tmp/run.log 2>&1 &
 	run=$!
 	wait_until 60 grep -q 'measuring for' /tmp/run.log
@@ -150,6 +151,7 @@ for cgroup in all /lt-run; do
 	[ "$cgroup" = all ] || says 'not measured to the end: cgroup [0-9]+ does not exist'
 	nothing_left
 done
+: >/tmp/run.log
 latency-tracker run syscall -- sh -c 'echo runs; exec sleep 1000' >/tmp/run.log 2>&1 &
 run=$!
 wait_until 60 grep -q runs /tmp/run.log
@@ -160,6 +162,7 @@ says 'syscall, for .*count [0-9]+'
 nothing_left
 
 # The next run removes the leftovers of a killed run; the module stays, since it was loaded before.
+: >/tmp/run.log
 latency-tracker run syscall -- sh -c 'echo runs; exec sleep 1000' >/tmp/run.log 2>&1 &
 run=$!
 wait_until 60 grep -q runs /tmp/run.log

@@ -135,6 +135,7 @@ fi
 # A cgroup that is created again; no other task is in it.
 GROUP=/sys/fs/cgroup/lt-again
 mkdir $GROUP
+: >/tmp/why.log
 latency-tracker why --no-trace --waits --over 500ms --cgroup /lt-again -d 10m >/tmp/why.log 2>&1 &
 run=$!
 in_a_while grep -q '^latency-tracker: waiting for an operation' /tmp/why.log
@@ -154,6 +155,7 @@ nothing_left
 # A signal ends it, and leaves nothing.
 sleep 1000 &
 idle=$!
+: >/tmp/why.log
 latency-tracker why -p $idle --over 1s -d 10m >/tmp/why.log 2>&1 &
 run=$!
 in_a_while grep -q '^latency-tracker: waiting for an operation' /tmp/why.log
