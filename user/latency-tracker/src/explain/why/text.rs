@@ -24,7 +24,7 @@ const UNUSUAL: usize = 5;
 const MORE: f64 = 0.1;
 
 impl Why<'_> {
-    /// The complete text, below 80 columns where names allow.
+    /// The text without the stacks of the alert, below 80 columns where names allow.
     pub(in crate::explain) fn text(&self) -> String {
         let mut lines = self.head();
         lines.push(String::new());
@@ -66,12 +66,6 @@ impl Why<'_> {
             },
         ];
         lines.extend(out::wrap(&out::printable(&alert.subject()), 2));
-        let stack = alert.stack();
-        if !stack.is_empty() {
-            lines.push("stack of the task".into());
-        }
-        lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
-        lines.extend(crate::ustack::lines(alert, 0));
         if let Some(resource) = resource::of_alert(alert) {
             let resource::Resource { function, what, .. } = resource;
             lines.extend(out::wrap(&format!("{function} waits for: {what}"), 0));
