@@ -680,7 +680,8 @@ impl Found {
             text.push_str(&format!("\n{}\n", out::wrap(not_seen, 2).join("\n")));
         }
         let takes_pids = pids::are_numbered_as_in_alerts(Path::new("/"));
-        let also = lost.map(|lost| also::lines(&self.alert, &self.beside, lost, takes_pids));
+        let (late, others) = (&self.alert, &self.beside);
+        let also = lost.map(|lost| also::lines(late, others, lost, takes_pids, clock::at));
         if let Some(lines @ [_, ..]) = also.as_deref() {
             text.push_str(&format!("\n{}\n", lines.join("\n")));
         }

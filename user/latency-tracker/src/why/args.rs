@@ -70,8 +70,8 @@ that time of day (in UTC).
 
 Up to five other threads that were late in the same 100 ms are listed below the
 explanation, each with its longest operation; not with --worst or a COMMAND.
-The explained thread itself may be listed, too, as `late again` if that was
-later.
+The explained thread itself may be listed, too: as `late again`, with the time
+of day, if that was later.
 
 Calls that are meant to wait, such as epoll_wait, futex and nanosleep, do not
 count, because a server without work is not late. --waits includes these calls.
