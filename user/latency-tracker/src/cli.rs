@@ -32,8 +32,9 @@ stacks), a limit was exceeded (bench), or profiles differ (profile compare).
 `run` and `stacks` end with the status of their COMMAND.
 
 Questions:
-  What is late now, and why: anywhere, in a service, on a disk?
+  What is late now, and why: anywhere, in a process, in a service, on a disk?
     latency-tracker why
+    latency-tracker why -p orders
     latency-tracker why --unit nginx.service --over 100ms
     latency-tracker why --disk sda
   Which tasks hang in the kernel, and where?
@@ -561,6 +562,8 @@ mod tests {
         let recipes = crate::recipes::Recipes::read();
         for line in &all {
             let command = line.split(" | ").next().unwrap_or_default();
+            // A process with the name in the example need not exist here.
+            let command = command.replace("-p orders", "-p 1");
             let parsed = Cli::try_parse_from(command.split_whitespace());
             let cli = parsed.unwrap_or_else(|error| panic!("{line}: {error}"));
             if let Command::Run(args) = cli.command {
