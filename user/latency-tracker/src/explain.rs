@@ -70,8 +70,8 @@ pub(crate) struct Explained {
     pub(crate) text: String,
     /// Whether the trace starts too late to show the largest part of the delay; false for a request.
     pub(crate) is_cut: bool,
-    /// The threads that the text names because a disk served their requests while the late thread waited, except those
-    /// that have ended in the trace.
+    /// The threads whose requests a disk served during the waits that the text names, except those that have ended in
+    /// the trace.
     pub(crate) served: Vec<Thread>,
 }
 

@@ -8,7 +8,7 @@ use lt_proc::{Alert, Fields, Nanos, Pending, Reason};
 use super::{joined, resource};
 use crate::ustack;
 
-/// Maximum number of functions of a stack, and of alerts inside the late one.
+/// Maximum number of functions of a stack, and of alerts inside the late one; the others are counted.
 const FUNCTIONS: usize = 10;
 const INSIDE: usize = 3;
 
@@ -30,7 +30,7 @@ pub(crate) fn parts(late: &Alert, others: &[Alert], clock: Option<&str>) -> (Str
         .filter(|other| is_inside(other, late))
         .collect();
     inside.sort_by_key(|alert| std::cmp::Reverse(alert.delay));
-    for alert in inside.into_iter().take(INSIDE) {
+    for alert in inside.iter().take(INSIDE) {
         lines.extend(out::wrap(&format!("during this time: {}", head(alert)), 2));
         lines.extend(reasons(alert, 4));
         let own = stacks_of(alert, 4);
@@ -38,6 +38,10 @@ pub(crate) fn parts(late: &Alert, others: &[Alert], clock: Option<&str>) -> (Str
             stacks.extend(out::wrap(&format!("{}:", head(alert)), 2));
             stacks.extend(own);
         }
+    }
+    if let more @ 1.. = inside.len().saturating_sub(INSIDE) {
+        let more = out::plural(more, "other operation");
+        lines.push(format!("  and {more} during this time"));
     }
     (joined(&lines), joined(&stacks))
 }
@@ -210,6 +214,10 @@ fn stacks_of(alert: &Alert, indent: usize) -> Vec<String> {
                 .take(FUNCTIONS)
                 .map(|function| frame(function)),
         );
+        if let more @ 1.. = functions.len().saturating_sub(FUNCTIONS) {
+            let more = out::plural(more, "more function");
+            lines.push(format!("{:indent$}  and {more}", ""));
+        }
     }
     lines.extend(ustack::lines(alert, indent));
     lines
@@ -268,6 +276,20 @@ mod tests {
         );
         let parts = parts(&call, &[inside], Some("14:03:20"));
         assert_eq!(parts, (causes, last));
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let call = alert("syscall", 90_000_000, 80_000_000, "call=read number=0");
+        let frames: Vec<String> = (0..12).map(|n| format!("f{n}+0x1/0x2")).collect();
+        let more = format!("state=S stack=\"{}\"", frames.join(","));
+        let sleep = |n: u64| alert("offcpu", n * 10_000_000, 5_000_000, &more);
+        let inside: Vec<Alert> = (2..=6).map(sleep).collect();
+        let (text, stacks) = parts(&call, &inside, None);
+        let end = "\n  and 2 other operations during this time\n";
+        assert!(text.ends_with(end), "{text}");
+        let functions = stacks.matches("\n      f9+0x1/0x2\n      and 2 more functions\n");
+        assert_eq!(functions.count(), INSIDE, "{stacks}");
     }
 
     #[test]

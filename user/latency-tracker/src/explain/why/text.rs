@@ -16,7 +16,8 @@ use crate::explain::resource;
 use crate::explain::runs::{Run, runs};
 use crate::trace::Saved;
 
-/// Maximum number of causes, steps and unusual workers; the other causes and steps are summed up.
+/// Maximum number of causes, steps and unusual workers; the other causes and steps are summed up, and the other workers
+/// counted.
 const CAUSES: usize = 5;
 const STEPS: usize = 12;
 const UNUSUAL: usize = 5;
@@ -190,6 +191,9 @@ impl Why<'_> {
         };
         let rows: Vec<_> = list.iter().take(UNUSUAL).map(row).collect();
         lines.extend(out::table(&["    WHO", ">THEN", ">OTHERWISE"], &rows));
+        if let more @ 1.. = list.len().saturating_sub(UNUSUAL) {
+            lines.push(format!("    and {more} more"));
+        }
     }
 
     /// What the trace lacks, which buffers to enlarge, and which other alerts are evidence, as sentences.
