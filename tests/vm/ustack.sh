@@ -79,7 +79,7 @@ assert_eq "$(grep -c ' comm="kworker/.* ustack=[^k]' /tmp/o)" 0 "stacks of kwork
 
 late late-nofp stay
 assert_eq "$(names)" inner "functions without frame pointers"
-shows 'probably has no frame pointers. Rebuild it with -fno-omit-frame-pointer'
+shows 'the program probably has no frame pointers: rebuild it with -fno-omit-frame-pointer'
 
 # A stripped program has no names without its debug file.
 late-stripped stay "$ms" &

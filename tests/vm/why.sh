@@ -71,7 +71,8 @@ why 2 'delay \([^)]*\): (reader/[0-9]+ waited for sleeper/[0-9]+, which|sleeper/
 null_disk slow 200000000
 dd if=/dev/slow of=/dev/null bs=4k count=16000 iflag=direct &
 reader=$!
-why 2 'dd/[0-9]+ waited for disk slow\.' --over 100ms -o /tmp/kept -p $reader
+# The stack comes after the cause.
+why 2 'dd/[0-9]+ waited for disk slow\. .* in user space: ' --over 100ms -o /tmp/kept -p $reader
 grep -q '^latency-tracker: an operation of dd/[0-9]* took .*: saving and reading the trace$' /tmp/why.log ||
 	fail "no note before the trace is saved"
 rm -rf /tmp/kept/0001/trace

@@ -41,6 +41,7 @@ use crate::analyze::lanes::{bars_in_picture, bars_of_each};
 use crate::analyze::show::Thread;
 use crate::carried::{self, Carried};
 use crate::trace::{self, Beside, Keep, Saved, Told};
+use crate::ustack;
 
 /// Maximum length of a line in an error: a file without alerts may have very long lines.
 const LONGEST: usize = 200;
@@ -59,21 +60,18 @@ struct Report<'a> {
     /// The path, as `analyze path --json` prints it; only for the delay of a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<crate::analyze::show::Json>,
-    /// See [`Explained::is_cut`].
     #[serde(skip)]
-    is_cut: bool,
-    /// See [`Explained::served`].
-    #[serde(skip)]
-    served: Vec<Thread>,
+    explained: Explained,
 }
 
 /// The explanation of an alert.
 pub(crate) struct Explained {
+    /// The explanation without the stacks of the alert, which [`with_stacks`] adds.
     pub(crate) text: String,
     /// Whether the trace starts too late to show the largest part of the delay; false for a request.
     pub(crate) is_cut: bool,
-    /// The threads that the text names because a disk served their requests while the late thread waited, except those
-    /// that have ended in the trace.
+    /// The threads whose requests a disk served during the waits that the text names, except those that have ended in
+    /// the trace.
     pub(crate) served: Vec<Thread>,
 }
 
@@ -321,7 +319,9 @@ pub(crate) fn explain(
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<String>> {
     let all = explained(trace, saved, alerts, beside, goes_on)?;
-    Ok(all.into_iter().map(|one| one.text).collect())
+    let each = all.into_iter().zip(alerts);
+    let each = each.map(|(one, alert)| with_stacks(one.text, &stacks_of(alert)));
+    Ok(each.collect())
 }
 
 /// Explains each alert. `trace` is a trace, or the directory `trace` of a capture, and `saved` is what can be read
@@ -347,12 +347,34 @@ pub(crate) fn explained(
     told.saved = saved;
     let all = ByThread::new(beside);
     let reports = reports(&told, alerts, &evidence, &all, requests, &never, goes_on)?;
-    let explained = reports.into_iter().map(|report| Explained {
-        text: report.text,
-        is_cut: report.is_cut,
-        served: report.served,
-    });
+    let explained = reports.into_iter().map(|report| report.explained);
     Ok(explained.collect())
+}
+
+/// The stacks of the task of an alert, in the kernel and in user space, as lines; empty if the alert has none.
+pub(crate) fn stacks_of(alert: &Alert) -> String {
+    let stack = alert.stack();
+    let mut lines: Vec<String> = Vec::new();
+    if !stack.is_empty() {
+        lines.push("stack of the task".into());
+    }
+    lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
+    lines.extend(ustack::lines(alert, 0));
+    joined(&lines)
+}
+
+/// Adds stacks to an explanation as its last paragraph: stacks are long, and the cause must not be below them.
+pub(crate) fn with_stacks(text: String, stacks: &str) -> String {
+    match stacks.is_empty() {
+        true => text,
+        false => text + "\n" + stacks,
+    }
+}
+
+/// Lines as text.
+fn joined(lines: &[String]) -> String {
+    let lines = lines.iter();
+    lines.flat_map(|line| [line.as_str(), "\n"]).collect()
 }
 
 /// Number of events between two calls of `goes_on`.
@@ -436,30 +458,36 @@ fn reports<'a>(
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<Report<'a>>> {
     let mut requests = requests.into_iter();
-    let mut report = |alert: &'a Alert| match block::explains(alert) {
-        false => {
-            let why = Why::new(told, alert, evidence, beside.during(alert));
-            Report {
-                alert,
-                time_utc: utc(told, alert),
-                verdict: Some(why.verdict()),
-                text: why.text(),
-                path: why.json(),
-                is_cut: why.is_cut(),
-                served: why.served_threads(),
+    let mut report = |alert: &'a Alert| {
+        let (verdict, path, explained) = match block::explains(alert) {
+            false => {
+                let why = Why::new(told, alert, evidence, beside.during(alert));
+                let explained = Explained {
+                    text: why.text(),
+                    is_cut: why.is_cut(),
+                    served: why.served_threads(),
+                };
+                (Some(why.verdict()), why.json(), explained)
             }
-        }
-        true => {
-            let explained = requests.next();
-            Report {
-                alert,
-                time_utc: utc(told, alert),
-                verdict: explained.as_ref().and_then(block::Explanation::verdict),
-                text: explained.map(|e| e.to_string()).unwrap_or_default(),
-                path: None,
-                is_cut: false,
-                served: Vec::new(),
+            true => {
+                let request = requests.next();
+                let text = request.as_ref().map(ToString::to_string);
+                let explained = Explained {
+                    text: text.unwrap_or_default(),
+                    is_cut: false,
+                    served: Vec::new(),
+                };
+                let verdict = request.as_ref().and_then(block::Explanation::verdict);
+                (verdict, None, explained)
             }
+        };
+        Report {
+            alert,
+            time_utc: utc(told, alert),
+            verdict,
+            text: with_stacks(explained.text.clone(), &stacks_of(alert)),
+            path,
+            explained,
         }
     };
     let one = |alert: &'a Alert| -> Result<Report<'a>> {
@@ -477,6 +505,21 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Command};
+
+    #[test]
+    fn stacks_are_the_last_paragraph() {
+        let line = "seq=1 time=90 instance=a tracker=offcpu reason=threshold delay=60 threshold=50 cpu=0 pid=7 tid=7 \
+                    comm=\"x\"";
+        let text = |more: &str| {
+            let alert = Alert::parse(&format!("{line}{more}")).unwrap();
+            with_stacks("cause\n".into(), &stacks_of(&alert))
+        };
+        let both = text(" stack=\"a+0x1/0x2,b+0x1/0x2\" ustack=none");
+        let kernel = "stack of the task\n  a+0x1/0x2\n  b+0x1/0x2\n";
+        let user = "in user space: no stack of the task\n";
+        assert_eq!(both, format!("cause\n\n{kernel}{user}"));
+        assert_eq!(text(""), "cause\n");
+    }
 
     #[test]
     fn the_sleeps_of_a_capture_are_evidence_only() {

@@ -42,7 +42,7 @@ use lt_proc::{Alert, Nanos, ProcRoot};
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
 use self::target::Target;
 use self::watched::{Delays, MOST, Seen, Watched};
-use crate::explain::{Explained, alone, explained, owner};
+use crate::explain::{Explained, alone, explained, owner, stacks_of, with_stacks};
 use crate::record::evidence::Collector;
 use crate::record::flight::{Flight, Plan};
 use crate::record::leftovers::{self, Note};
@@ -664,22 +664,28 @@ impl Found {
             }
             (explained, _) => explained,
         };
-        let alone = || alone::text_at(&self.alert, &self.beside, &self.clock);
-        let mut text = match explained {
+        let alone = || alone::parts(&self.alert, &self.beside, Some(&*self.clock));
+        let (mut text, stacks) = match explained {
             None => alone(),
             Some(Ok(explained)) => {
-                explained.text + &running::paragraph(&explained.served, &self.alert)
+                let running = running::paragraph(&explained.served, &self.alert);
+                (explained.text + &running, stacks_of(&self.alert))
             }
-            Some(Err(error)) => format!("No explanation: {error:#}\n{}", alone()),
+            Some(Err(error)) => {
+                let (text, stacks) = alone();
+                (format!("No explanation: {error:#}\n{text}"), stacks)
+            }
         };
         if let Some(not_seen) = not_seen {
             text.push_str(&format!("\n{}\n", out::wrap(not_seen, 2).join("\n")));
         }
         let takes_pids = pids::are_numbered_as_in_alerts(Path::new("/"));
-        let also = lost.map(|lost| also::lines(&self.alert, &self.beside, lost, takes_pids));
+        let (late, others) = (&self.alert, &self.beside);
+        let also = lost.map(|lost| also::lines(late, others, lost, takes_pids, clock::at));
         if let Some(lines @ [_, ..]) = also.as_deref() {
             text.push_str(&format!("\n{}\n", lines.join("\n")));
         }
+        let text = with_stacks(text, &stacks);
         if let Some(capture) = &self.capture {
             let file = capture.join("explanation.txt");
             // A full disk must not cost the explanation.

@@ -62,14 +62,14 @@ impl Shown<'_> {
         all
     }
 
-    /// The threads that are named because a disk served their requests, each once, except those that have ended in the
-    /// trace.
+    /// The threads whose requests a disk served during the waits that the sentence names, each once, except those that
+    /// have ended in the trace.
     pub(crate) fn served_threads(&self) -> Vec<Thread> {
         let mut threads = Vec::new();
         for of in self.named() {
             let served = served(self.model, self.pieces_of(&of)).and_then(|(_, served)| served);
             let by = served.iter().flat_map(|served| &served.by);
-            for id in by.filter_map(|by| by.thread).take(NAMED) {
+            for id in by.filter_map(|by| by.thread) {
                 if !threads.contains(&id) {
                     threads.push(id);
                 }
@@ -117,11 +117,7 @@ impl Shown<'_> {
         };
         let threads = served.by.iter().filter_map(|by| by.thread);
         let threads: Vec<_> = threads.map(|id| self.thread_json(id)).collect();
-        let (named, others) = threads.split_at(threads.len().min(NAMED));
-        let mut who = together(named);
-        if !others.is_empty() {
-            who += &format!(" and {}", out::plural(others.len(), "other thread"));
-        }
+        let who = first_of(&threads);
         let unknown = served.by.iter().find(|by| by.thread.is_none());
         let unknown = unknown.map_or(0, |by| by.requests);
         let requests = |n: u64| match n {
@@ -486,6 +482,16 @@ fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Vec<Had> {
     cpus.into_iter().map(of_cpu).collect()
 }
 
+/// Names the first of these threads, and counts the others: `archiver (20, 21, 22), hog/8 and 2 other threads`.
+fn first_of(threads: &[Thread]) -> String {
+    let (named, others) = threads.split_at(threads.len().min(NAMED));
+    let named = together(named);
+    match others.len() {
+        0 => named,
+        more => format!("{named} and {}", out::plural(more, "other thread")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -567,6 +573,11 @@ mod tests {
         let all = "archiver (193, 195, 196), hog/8, 9, 10, a?[2J/11";
         assert_eq!(together(&threads), all);
         assert_eq!(together(&threads[..3]), "archiver/193, hog/8, 9");
+        let named = "archiver (193, 195), hog/8, 9";
+        assert_eq!(first_of(&threads[..4]), named);
+        let one_more = format!("{named} and 1 other thread");
+        assert_eq!(first_of(&threads[..5]), one_more);
+        assert_eq!(first_of(&threads), format!("{named} and 3 other threads"));
     }
 
     /// Two disks share a tag, which a request of disk 8:0 has. From 10 ms to 800 ms, thread 7 waits for this tag, for a

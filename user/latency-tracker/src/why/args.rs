@@ -55,7 +55,9 @@ A disk has a limited number of tags, and a request needs one of them from its
 allocation to its completion. While other requests have all tags, a thread
 waits for a free tag. The explanation then counts the requests that the disk
 served meanwhile, and names up to four of their threads: `archiver (193, 195)`
-are the threads 193 and 195, both called archiver.
+are the threads 193 and 195, both called archiver. `and 2 other threads` counts
+those that are not named. A thread without such a request is not included, even
+if it has the same name.
 
 `By the end of the wait, disk sda had been busy for 8.95s, since 10:13:39.094,
 with no pause longer than 4.41ms; before that, it had been idle for 18.40ms`:
@@ -64,14 +66,14 @@ short pauses. With `at least` or `or earlier`, it may have been busy before,
 which the trace does not show. Only a wait for a free tag or a free request has
 this sentence.
 
-`Still running: archiver (193, 195), process start 10:13:38`: of the named
-threads, these still exist at the end of the run. Their processes started at
-that time of day (in UTC).
+`Still running: archiver (193, 195), process start 10:13:38`: of the threads
+with such requests, these still exist at the end of the run; up to four are
+named. Their processes started at that time of day (in UTC).
 
 Up to five other threads that were late in the same 100 ms are listed below the
 explanation, each with its longest operation; not with --worst or a COMMAND.
-The explained thread itself may be listed, too, as `late again` if that was
-later.
+The explained thread itself may be listed, too: as `late again`, with the time
+of day, if that was later.
 
 Calls that are meant to wait, such as epoll_wait, futex and nanosleep, do not
 count, because a server without work is not late. --waits includes these calls.

@@ -12,6 +12,9 @@ use lt_proc::Alert;
 use crate::analyze::show::{Thread, together};
 use crate::ustack::{since_boot, start_in};
 
+/// Maximum number of threads that are named; the others are counted.
+const NAMED: usize = 4;
+
 /// Returns a paragraph about the threads that still exist, with the start of their processes; empty if none exists.
 pub(super) fn paragraph(threads: &[Thread], alert: &Alert) -> String {
     if !pids::are_numbered_as_in_alerts(Path::new("/")) {
@@ -24,14 +27,14 @@ pub(super) fn paragraph(threads: &[Thread], alert: &Alert) -> String {
     })
 }
 
-/// `Still running: archiver (192, 193), process start 14:01:07.` The threads existed at `time`, since boot.
+/// `Still running: archiver (192, 193), process start 14:01:07.` The threads existed at `time`, since boot. Beyond
+/// [`NAMED`], they are counted.
 fn sentence(proc: &Path, threads: &[Thread], time: Duration) -> Option<String> {
     let (now, boot) = (SystemTime::now(), clock::since_boot());
+    let running = |thread| Some((thread, start_of(proc, thread, time)?));
+    let running: Vec<(&Thread, Duration)> = threads.iter().filter_map(running).collect();
     let mut starts: Vec<(String, Vec<&Thread>)> = Vec::new();
-    for thread in threads {
-        let Some(start) = start_of(proc, thread, time) else {
-            continue;
-        };
+    for &(thread, start) in running.iter().take(NAMED) {
         let start = utc(now, boot.saturating_sub(start))?;
         match starts.iter_mut().find(|(of, _)| *of == start) {
             Some((_, threads)) => threads.push(thread),
@@ -42,7 +45,10 @@ fn sentence(proc: &Path, threads: &[Thread], time: Duration) -> Option<String> {
         let threads = together(threads);
         format!("{threads}, process start {start}")
     });
-    let each: Vec<_> = each.collect();
+    let mut each: Vec<_> = each.collect();
+    if let more @ 1.. = running.len().saturating_sub(NAMED) {
+        each.push(format!("and {}", out::plural(more, "other thread")));
+    }
     (!each.is_empty()).then(|| format!("Still running: {}.", each.join("; ")))
 }
 
@@ -98,6 +104,9 @@ mod tests {
             (193, 193, "a) (b", 'R', 300),
             (194, 194, "archiver", 'S', 9000),
             (195, 195, "archiver", 'Z', 100),
+            (201, 190, "archiver", 'S', 200),
+            (202, 190, "archiver", 'S', 200),
+            (203, 190, "archiver", 'S', 200),
         ] {
             let own = proc.join(tid.to_string());
             fs::create_dir(&own).unwrap();
@@ -134,6 +143,11 @@ mod tests {
         let begin = "Still running: archiver/190, process start ";
         assert!(one.starts_with(begin), "{one}");
         assert_eq!(sentence(proc, &threads[2..], time), None);
+        let threads = [190, 194, 192, 201, 202, 203].map(|tid| thread(tid, "archiver"));
+        let said = sentence(proc, &threads, time).unwrap();
+        let begin = "Still running: archiver (190, 192, 201, 202), process start ";
+        let end = "; and 1 other thread.";
+        assert!(said.starts_with(begin) && said.ends_with(end), "{said}");
     }
 
     #[test]

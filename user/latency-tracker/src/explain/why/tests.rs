@@ -751,3 +751,24 @@ fn threads_that_work_more_than_otherwise_are_named() {
     let words: Vec<_> = line.split_whitespace().collect();
     assert_eq!(words, ["hog/8", "100", "25"], "{text}");
 }
+
+/// Seven threads run during the delay, each on its own CPU, and not otherwise.
+#[test]
+fn busy_threads_that_are_not_named_are_counted() {
+    let mut events = Vec::new();
+    for (time, runs) in [(0, false), (100, true), (900, false), (1000, true)] {
+        for cpu in 0..7 {
+            let thread = 20 + cpu as i32;
+            events.push(match runs {
+                true => switch(time, cpu, 0, R, thread),
+                false => switch(time, cpu, thread, S, 0),
+            });
+        }
+    }
+    let told = told(&events, 0);
+    let alert = alert("irq", 100, 900, 7);
+    let text = Why::new(&told, &alert, &Evidence::default(), &[]).text();
+    let is_row = |line: &&str| line.split_whitespace().skip(1).eq(["100", "0"]);
+    assert_eq!(text.lines().filter(is_row).count(), 5, "{text}");
+    assert!(text.contains("\n    and 2 more\n"), "{text}");
+}

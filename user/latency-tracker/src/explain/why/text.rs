@@ -16,7 +16,8 @@ use crate::explain::resource;
 use crate::explain::runs::{Run, runs};
 use crate::trace::Saved;
 
-/// Maximum number of causes, steps and unusual workers; the other causes and steps are summed up.
+/// Maximum number of causes, steps and unusual workers; the other causes and steps are summed up, and the other workers
+/// counted.
 const CAUSES: usize = 5;
 const STEPS: usize = 12;
 const UNUSUAL: usize = 5;
@@ -24,7 +25,7 @@ const UNUSUAL: usize = 5;
 const MORE: f64 = 0.1;
 
 impl Why<'_> {
-    /// The complete text, below 80 columns where names allow.
+    /// The text without the stacks of the alert, below 80 columns where names allow.
     pub(in crate::explain) fn text(&self) -> String {
         let mut lines = self.head();
         lines.push(String::new());
@@ -66,12 +67,6 @@ impl Why<'_> {
             },
         ];
         lines.extend(out::wrap(&out::printable(&alert.subject()), 2));
-        let stack = alert.stack();
-        if !stack.is_empty() {
-            lines.push("stack of the task".into());
-        }
-        lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
-        lines.extend(crate::ustack::lines(alert, 0));
         if let Some(resource) = resource::of_alert(alert) {
             let resource::Resource { function, what, .. } = resource;
             lines.extend(out::wrap(&format!("{function} waits for: {what}"), 0));
@@ -196,6 +191,9 @@ impl Why<'_> {
         };
         let rows: Vec<_> = list.iter().take(UNUSUAL).map(row).collect();
         lines.extend(out::table(&["    WHO", ">THEN", ">OTHERWISE"], &rows));
+        if let more @ 1.. = list.len().saturating_sub(UNUSUAL) {
+            lines.push(format!("    and {more} more"));
+        }
     }
 
     /// What the trace lacks, which buffers to enlarge, and which other alerts are evidence, as sentences.
