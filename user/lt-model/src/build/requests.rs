@@ -564,10 +564,15 @@ impl Builder {
         let by = by.filter(|by| !self.may_be_held_back(*by));
         let by_limit = (by, is_limited);
         let queued = self.requests.reach(time, stage, place, sectors, by_limit);
-        let (Some(thread), Some(queued)) = (by, queued) else {
+        let (Some(thread), Stage::Allocated) = (by, stage) else {
             return;
         };
-        let slept = self.tasks.of(thread).slept_since;
+        let task = self.tasks.of(thread);
+        let slept = task.slept_since;
+        let last = std::mem::replace(&mut task.got_request, time);
+        let Some(queued) = queued else {
+            return;
+        };
         if slept.is_none_or(|since| since < queued)
             || time <= self.tasks.keep
             // The next allocation after a wait shows whether the thread lacked a request during the wait. An
@@ -580,6 +585,8 @@ impl Builder {
         self.requests.served.waited(place.0, wait, self.over);
         match self.over {
             true => self.signs.count(),
+            // The sleep may have been in a driver such as nbd or mmc, to which the thread issued its last request.
+            false if last >= queued => {}
             false => self.signs.allocates(thread, wait, place.0),
         }
     }

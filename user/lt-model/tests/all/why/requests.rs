@@ -266,6 +266,36 @@ fn the_place_of_another_threads_request_is_not_the_place_of_the_own_request() {
     assert_eq!(parts(&stacked), "9's 100");
 }
 
+/// 7 gets a request for the first part of a bio, or for another bio. Its driver may sleep while 7 issues that request.
+#[test]
+fn a_sleep_between_two_requests_need_not_be_a_wait_for_the_second_one() {
+    let whole = What::Request {
+        stage: Stage::Queued,
+        disk: DISK,
+        sector: 128,
+        sectors: 16,
+    };
+    let first = [Stage::Allocated, Stage::Issued].map(|stage| request(6, stage, DISK, 128));
+    let of_nine = [
+        switch(59, 0, 0, R, 9),
+        request(60, Stage::Queued, DISK, 64),
+        request(61, Stage::Allocated, DISK, 64),
+        request(62, Stage::Issued, DISK, 64),
+        switch(63, 0, 9, S, 0),
+    ];
+    for bios in [
+        &[at(5, 0, whole)][..],
+        &[
+            request(5, Stage::Queued, DISK, 128),
+            request(5, Stage::Queued, DISK, 136),
+        ],
+    ] {
+        let second = [request(103, Stage::Allocated, DISK, 136)];
+        let waits = [bios, &first, &of_nine, &second].concat();
+        assert_eq!(parts(&waits), "9's 100");
+    }
+}
+
 /// 7's bio became a part of 9's request, so 7 waits for 9's request.
 #[test]
 fn where_a_request_with_parts_of_two_threads_was_is_not_known() {
