@@ -78,7 +78,7 @@ use std::collections::HashMap;
 
 pub use build::{Builder, Kept};
 pub use context::{Context, Disk, Handler, Helper, Raiser, Vector, Waker};
-pub use event::{Event, Priority, Stage, What};
+pub use event::{Event, NOWHERE, Priority, Stage, What};
 pub use files::{Access, FileEvent, FileName, FilePath};
 pub use ids::{ThreadId, WakerId};
 pub use intervals::Intervals;

@@ -30,6 +30,9 @@ use crate::wanted::Spans;
 /// Maximum number of completed requests of a disk that are kept until the end of a wait is seen.
 const RECENT: usize = 4096;
 
+/// The disk of a request that names none, such as a command to a controller, which may keep any of its disks busy.
+const NO_DISK: Disk = Disk(0);
+
 /// The requests that a disk served during waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Served {
@@ -259,6 +262,9 @@ impl Log {
         if done.issued == done.completed && self.since < done.completed {
             of_disk.unseen.add(self.since, done.completed);
         }
+        if disk == NO_DISK {
+            return of_disk.unseen.add(done.issued, done.completed);
+        }
         of_disk.add_busy(&done);
         if done.issued < of_disk.until {
             return of_disk.keep(done, count_only);
@@ -395,8 +401,12 @@ impl Log {
         for done in of_disk.completed(to, to) {
             busy.begins_by(done.issued);
         }
-        let unseen = [&of_disk.unseen, &of_disk.flushes];
-        let is_unseen = |from| unseen.iter().any(|spans| spans.has(from, busy.since));
+        let of_none = self.disks.get(&NO_DISK).map(|of| &of.unseen);
+        let unseen = [Some(&of_disk.unseen), Some(&of_disk.flushes), of_none];
+        let is_unseen = |from| {
+            let mut unseen = unseen.iter().flatten();
+            unseen.any(|spans| spans.has(from, busy.since))
+        };
         let before = match busy.is_least || is_unseen(busy.since.saturating_sub(1)) {
             true => Before::Missing,
             false => Before::Idle,
@@ -683,6 +693,23 @@ mod tests {
         };
         assert_eq!(before(1000), (Before::Idle, Some(400)));
         assert_eq!(before(900), (Before::Missing, None));
+    }
+
+    #[test]
+    fn a_disk_is_not_said_to_be_idle_while_its_controller_may_have_a_command() {
+        let before = |command: (u64, u64)| {
+            let mut log = log(&[done_ms((500, 600))]);
+            log.completes(NO_DISK, done_ms(command), false);
+            log.completes(DISK, done_ms((1000, 1060)), false);
+            let wait = (1050 * MS, 1060 * MS);
+            log.waited(DISK, wait, false);
+            log.finish();
+            let busy = log.busy(DISK, wait).unwrap();
+            (busy.before, busy.idle.map(|idle| idle / MS))
+        };
+        assert_eq!(before((500, 600)), (Before::Idle, Some(400)));
+        assert_eq!(before((700, 800)), (Before::Idle, None));
+        assert_eq!(before((700, 1010)), (Before::Missing, None));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use lt_model::why::{
     Beside, Cause, Leaf, Nothing, Piece, Place, Quota, Slept, busy, path, path_beside, served,
 };
 use lt_model::{
-    Before, Builder, Busy, Disk, Event, Interval, Kind, Model, Served, ServedFor, Sleep, Stage,
-    SwitchedOut, ThreadId, Wanted, What,
+    Before, Builder, Busy, Disk, Event, Interval, Kind, Model, NOWHERE, Served, ServedFor, Sleep,
+    Stage, SwitchedOut, ThreadId, Wanted, What,
 };
 
 use crate::made::{R, at, completed, model, request, switch, waking};
@@ -655,6 +655,26 @@ fn the_start_of_a_busy_time_is_known_if_the_disk_was_idle_before() {
         at(400 * MS, 0, What::Completed { disk, range, kind }),
     ];
     assert_eq!(found(400 * MS, &flush), (200 * MS, 5, Before::Idle));
+    // A command, of the disk or of its controller.
+    let command = |disk| {
+        let (sector, sectors, kind) = (NOWHERE, 0, Kind::Other);
+        let issued = What::Request {
+            stage: Stage::Issued,
+            disk,
+            sector,
+            sectors,
+        };
+        let range = Some((sector, sectors));
+        [
+            at(200 * MS, 0, issued),
+            at(400 * MS, 0, What::Completed { disk, range, kind }),
+        ]
+    };
+    let of_disk = command(DISK);
+    assert_eq!(found(400 * MS, &of_disk), (200 * MS, 5, Before::Idle));
+    for never in [&of_disk[..1], &command(Disk(0))[..1]] {
+        assert_eq!(found(400 * MS, never), (start, 5, Before::Missing));
+    }
 }
 
 /// 7 sleeps from 10 to 100, when a request of this `range` and `kind` completes. Returns the last part of the sleep.
@@ -672,6 +692,29 @@ fn ends(before: &[Event<'static>], range: Option<(u64, u32)>, kind: Kind) -> (Ca
     let m = model(&all);
     let pieces = path(&m, m.by_tid(7).next().unwrap(), 10, 100);
     pieces.last().map(|p| (p.cause, p.begin)).unwrap()
+}
+
+/// The requests that waited for a flush end just after it. Another flush may have been issued by then.
+#[test]
+fn a_request_that_waited_for_a_flush_does_not_end_another_one() {
+    let (disk, range) = (DISK, None);
+    let ends = |kind| What::Completed { disk, range, kind };
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(10, 0, 7, S, 0),
+        at(30, 1, What::Flush { disk }),
+        at(97, 0, What::Timer { function: None }),
+        at(97, 0, ends(Kind::Flush)),
+        at(98, 1, What::Flush { disk }),
+        at(99, 0, ends(Kind::Plain)),
+        waking(100, 0, 7),
+        at(101, 0, What::TimerEnd),
+        switch(110, 0, 0, R, 7),
+    ]);
+    let pieces = path(&m, m.by_tid(7).next().unwrap(), 10, 100);
+    let last = pieces.last().unwrap();
+    let flush = Cause::For(Leaf::Special(disk, Kind::Flush), None);
+    assert_eq!((last.cause, last.begin), (flush, 30));
 }
 
 #[test]
