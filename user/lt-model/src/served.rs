@@ -17,8 +17,8 @@
 //! A busy time consists of the times from issue to completion of requests, and of the short pauses between them. Each
 //! request counts only once it completes, so a request whose completion is lost does not make its disk busy forever.
 //! The busy times after its issue are lower bounds, since the disk may still have had it. So are busy times that start
-//! during a flush whose start or end is not known, or that ended only after the wait. For each disk, the latest busy
-//! time is kept, and each earlier busy time in which a wait ended.
+//! during a flush whose start or end is not known, or that ended only after the wait, or during a request that names no
+//! disk. For each disk, the latest busy time is kept, and each earlier busy time in which a wait ended.
 
 use std::collections::{HashMap, VecDeque};
 
