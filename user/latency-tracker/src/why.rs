@@ -109,10 +109,11 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
             if !rest(&signals, &mut watched, time)? {
                 return Ok(Outcome::Fine);
             }
+            // Before the output, which takes time.
+            let longest = watched.longest();
             for line in watched.table()? {
                 out::line(&line)?;
             }
-            let longest = watched.longest();
             longest.map_or(UNKNOWN, half)
         }
     };

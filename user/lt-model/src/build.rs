@@ -526,14 +526,16 @@ impl Builder {
             What::Remap { from, to, sectors } => return self.requests.remap(from, to, sectors),
             What::Flush { disk } => return self.requests.flush(time, disk),
             What::Completed { disk, range, kind } => {
-                let request = match range {
-                    Some(range) => {
+                let request = match (range, kind) {
+                    (Some(range), _) => {
                         let (request, done) = self.requests.complete(time, disk, range, kind);
                         self.note_served(disk, done);
                         request
                     }
-                    None if kind == Kind::Flush => self.requests.flushed(time, disk),
-                    None => None,
+                    (None, Kind::Flush) => self.requests.flushed(time, disk),
+                    // It waited for a flush, which has just ended on this processor.
+                    (None, Kind::Plain) => self.cpus.at(cpu).flushed(time, disk),
+                    (None, Kind::Discard | Kind::Other) => None,
                 };
                 let at = self.cpus.at(cpu);
                 at.completed = Some((disk, at.contexts.len(), request, time));

@@ -33,6 +33,9 @@ impl Priority {
     }
 }
 
+/// The first sector of a request without a position, such as a command that reads the state of a disk.
+pub const NOWHERE: u64 = u64::MAX;
+
 /// Stage that a request reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -207,7 +210,7 @@ pub enum What<'a> {
         stage: Stage,
         /// The disk, or the stacked device.
         disk: Disk,
-        /// Its first sector, counted from the start of the disk.
+        /// Its first sector, counted from the start of the disk; [`NOWHERE`] if it is a command without a position.
         sector: u64,
         /// Number of sectors; 0 if not recorded.
         sectors: u32,
@@ -231,7 +234,8 @@ pub enum What<'a> {
     Completed {
         /// The disk.
         disk: Disk,
-        /// First sector and number of sectors; `None` for a flush.
+        /// First sector, which may be [`NOWHERE`], and number of sectors. `None` for a flush, and with [`Kind::Plain`]
+        /// for a request that was not issued itself, but waited for a flush.
         range: Option<(u64, u32)>,
         /// Its kind.
         kind: Kind,

@@ -78,7 +78,7 @@ use std::collections::HashMap;
 
 pub use build::{Builder, Kept};
 pub use context::{Context, Disk, Handler, Helper, Raiser, Vector, Waker};
-pub use event::{Event, Priority, Stage, What};
+pub use event::{Event, NOWHERE, Priority, Stage, What};
 pub use files::{Access, FileEvent, FileName, FilePath};
 pub use ids::{ThreadId, WakerId};
 pub use intervals::Intervals;
@@ -193,7 +193,8 @@ impl Model {
     }
 
     /// The disk to which this thread had submitted a bio before it slept from `from` to `to`, if the bio still had no
-    /// request when the thread was woken.
+    /// request when the thread was woken. `None` if the thread got another request between the bio and its request: it
+    /// may have slept in the driver to which it issued that request.
     #[must_use]
     pub fn lacked_request_of(&self, thread: ThreadId, from: u64, to: u64) -> Option<Disk> {
         self.signs.lacked_request_of(thread, from, to)

@@ -17,8 +17,8 @@
 //! A busy time consists of the times from issue to completion of requests, and of the short pauses between them. Each
 //! request counts only once it completes, so a request whose completion is lost does not make its disk busy forever.
 //! The busy times after its issue are lower bounds, since the disk may still have had it. So are busy times that start
-//! during a flush whose start or end is not known, or that ended only after the wait. For each disk, the latest busy
-//! time is kept, and each earlier busy time in which a wait ended.
+//! during a flush whose start or end is not known, or that ended only after the wait, or during a request that names no
+//! disk. For each disk, the latest busy time is kept, and each earlier busy time in which a wait ended.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -29,6 +29,9 @@ use crate::wanted::Spans;
 
 /// Maximum number of completed requests of a disk that are kept until the end of a wait is seen.
 const RECENT: usize = 4096;
+
+/// The disk of a request that names none, such as a command to a controller, which may keep any of its disks busy.
+const NO_DISK: Disk = Disk(0);
 
 /// The requests that a disk served during waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,8 +97,8 @@ pub enum Before {
     /// The disk had no request, for longer than a pause. The time is in ns; `None` if the end of the request before it
     /// is not known.
     Idle(Option<u64>),
-    /// The disk may have been busy before: events are missing, such as the issue or the completion of a request, or the
-    /// disk had a flush then that ended after the wait.
+    /// The disk may have been busy before: events are missing, such as the issue or the completion of a request; the
+    /// disk had a flush then that ended after the wait; or there was a request that names no disk.
     Missing,
     /// The disk may have been busy before: the trace starts with the busy time.
     Unrecorded,
@@ -257,6 +260,9 @@ impl Log {
         if done.issued == done.completed && self.since < done.completed {
             of_disk.unseen.add(self.since, done.completed);
         }
+        if disk == NO_DISK {
+            return of_disk.unseen.add(done.issued, done.completed);
+        }
         of_disk.add_busy(&done);
         if done.issued < of_disk.until {
             return of_disk.keep(done, count_only);
@@ -393,8 +399,12 @@ impl Log {
         for done in of_disk.completed(to, to) {
             busy.begins_by(done.issued);
         }
-        let unseen = [&of_disk.unseen, &of_disk.flushes];
-        let is_unseen = |from| unseen.iter().any(|spans| spans.has(from, busy.since));
+        let of_none = self.disks.get(&NO_DISK).map(|of| &of.unseen);
+        let unseen = [Some(&of_disk.unseen), Some(&of_disk.flushes), of_none];
+        let is_unseen = |from| {
+            let mut unseen = unseen.iter().flatten();
+            unseen.any(|spans| spans.has(from, busy.since))
+        };
         let before = match busy.is_least || is_unseen(busy.since.saturating_sub(1)) {
             true => Before::Missing,
             false => {
@@ -696,6 +706,22 @@ mod tests {
         };
         assert_eq!(before(1000), idle(400));
         assert_eq!(before(900), Before::Missing);
+    }
+
+    #[test]
+    fn a_disk_is_not_said_to_be_idle_while_its_controller_may_have_a_command() {
+        let before = |command: (u64, u64)| {
+            let mut log = log(&[done_ms((500, 600))]);
+            log.completes(NO_DISK, done_ms(command), false);
+            log.completes(DISK, done_ms((1000, 1060)), false);
+            let wait = (1050 * MS, 1060 * MS);
+            log.waited(DISK, wait, false);
+            log.finish();
+            log.busy(DISK, wait).unwrap().before
+        };
+        assert_eq!(before((500, 600)), idle(400));
+        assert_eq!(before((700, 800)), IDLE);
+        assert_eq!(before((700, 1010)), Before::Missing);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use lt_ctf::{Class, FieldIndex};
-use lt_model::{Disk, Events, Kind as Purpose, Priority, Release, Stage, What};
+use lt_model::{Disk, Events, Kind as Purpose, NOWHERE, Priority, Release, Stage, What};
 
 /// A kind of event that the model uses, with the fields to read.
 pub(super) enum Kind {
@@ -444,16 +444,21 @@ impl Kind {
             Self::IpiEnd => What::IpiEnd,
             Self::Request(stage, dev, sector, operation) => {
                 let disk = Disk(unsigned(*dev)?);
-                match operation.of(event) {
-                    (Purpose::Flush, Some(0)) if *stage == Stage::Issued => What::Flush { disk },
-                    // A request without sectors has no position: it waits for a flush, or is a command.
+                let (purpose, sectors) = operation.of(event);
+                let is_issued = *stage == Stage::Issued;
+                let sector = match (purpose, sectors) {
+                    (Purpose::Flush, Some(0)) if is_issued => return Some(What::Flush { disk }),
+                    // Such as SCSI and NVMe commands from user space.
+                    (_, Some(0)) if is_issued => NOWHERE,
+                    // A bio without sectors, which waits for a flush, for example.
                     (_, Some(0)) => return None,
-                    (_, sectors) => What::Request {
-                        stage: *stage,
-                        disk,
-                        sector: event.unsigned(*sector)?,
-                        sectors: sectors.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
-                    },
+                    _ => event.unsigned(*sector)?,
+                };
+                What::Request {
+                    stage: *stage,
+                    disk,
+                    sector,
+                    sectors: sectors.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
                 }
             }
             Self::Remap([old_dev, old_sector, dev, sector], sectors) => {
@@ -478,19 +483,25 @@ impl Kind {
             Self::Completed(dev, range, operation, error) => {
                 let error = error.and_then(|error| event.signed(error));
                 let has_failed = error.is_some_and(|error| error != 0);
+                let range = range.and_then(|(sector, sectors)| {
+                    Some((event.unsigned(sector)?, unsigned(sectors)?))
+                });
+                let (purpose, _) = operation.of(event);
+                let (kind, range) = match (purpose, range) {
+                    (Purpose::Flush, Some((_, 0))) => (purpose, None),
+                    // A command, perhaps with data, whose length is not recorded at its issue.
+                    (_, Some((NOWHERE, _))) => (Purpose::Other, Some((NOWHERE, 0))),
+                    // It has not ended: a SCSI disk reports an error, but no completed byte. The rest follows.
+                    (_, Some((_, 0))) if has_failed => return None,
+                    (Purpose::Other, Some((_, 0))) => (purpose, Some((NOWHERE, 0))),
+                    // It had no data, and waited for a flush. The kernel has cleared the flag that shows this.
+                    (_, Some((_, 0))) => (purpose, None),
+                    _ => (purpose, range),
+                };
                 What::Completed {
                     disk: Disk(unsigned(*dev)?),
-                    kind: match operation.of(event) {
-                        // It has not ended: a SCSI disk reports an error, but no completed byte. The rest follows.
-                        (Purpose::Plain | Purpose::Discard, Some(0)) if has_failed => return None,
-                        // It had no data, and waited for a flush. The kernel has cleared the flag that shows this.
-                        (Purpose::Plain, Some(0)) => Purpose::Flush,
-                        (kind, _) => kind,
-                    },
-                    range: range.and_then(|(sector, sectors)| {
-                        let sectors = unsigned(sectors).filter(|sectors| *sectors > 0)?;
-                        Some((event.unsigned(sector)?, sectors))
-                    }),
+                    range,
+                    kind,
                 }
             }
         })
@@ -631,17 +642,18 @@ mod tests {
                     disk: Disk(found),
                     sector,
                     sectors,
-                } => found == disk && (sector, sectors) == (128_056, 8),
+                } => found == disk && [(128_056, 8), (NOWHERE, 0)].contains(&(sector, sectors)),
                 _ => false,
             }))
         };
         assert_eq!(said("block:block_rq_complete", &fields), Some(Some(true)));
         assert_eq!(said("block:block_rq_issue", &fields), Some(Some(true)));
         assert_eq!(said("block:block_rq_merge", &fields), None);
-        // A command for no sectors.
+        // A command, whose sector is recorded as 0.
         let mut other = fields.clone();
+        other[10].2 = &[0; 8];
         other[11].2 = &none;
-        assert_eq!(said("block:block_rq_issue", &other), Some(None));
+        assert_eq!(said("block:block_rq_issue", &other), Some(Some(true)));
         // Useless without the number of the disk.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
     }
@@ -672,13 +684,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_a_completed_sector_is_not_the_end_of_a_flush() {
-        let ended = |error: i32, letters: &[u8]| {
+    fn a_completion_without_sectors_is_of_a_flush_a_command_or_neither() {
+        let ended = |error: i32, (sector, sectors): (u64, u32), letters: &[u8]| {
             let text = json!({"type": "null-terminated-string"});
             let fields = [
                 ("dev", unsigned(32), &(8u32 << 20).to_le_bytes()[..]),
-                ("sector", unsigned(64), &64u64.to_le_bytes()),
-                ("nr_sector", unsigned(32), &0u32.to_le_bytes()),
+                ("sector", unsigned(64), &sector.to_le_bytes()),
+                ("nr_sector", unsigned(32), &sectors.to_le_bytes()),
                 ("error", signed(32), &error.to_le_bytes()),
                 ("rwbs", text, letters),
             ];
@@ -690,18 +702,27 @@ mod tests {
             };
             let what = kind.what(&event, Release(7, 2));
             what.map(|what| match what {
-                What::Completed {
-                    kind, range: None, ..
-                } => kind,
+                What::Completed { kind, range, .. } => (kind, range),
                 other => panic!("{other:?}"),
             })
         };
-        for letters in [&b"R\0"[..], b"WS\0", b"D\0"] {
-            assert_eq!(ended(-5, letters), None);
+        for letters in [&b"R\0"[..], b"WS\0", b"D\0", b"WZ\0"] {
+            assert_eq!(ended(-5, (64, 0), letters), None);
         }
-        assert_eq!(ended(0, b"WS\0"), Some(Purpose::Flush));
-        assert_eq!(ended(-5, b"FF\0"), Some(Purpose::Flush));
-        assert_eq!(ended(-5, b"N\0"), Some(Purpose::Other));
+        assert_eq!(ended(0, (64, 0), b"WS\0"), Some((Purpose::Plain, None)));
+        let flush = (Purpose::Flush, None);
+        assert_eq!(ended(-5, (NOWHERE, 0), b"FF\0"), Some(flush));
+        // With or without an error or data; as LTTng records it before 5.18 if it has data; an operation on all zones.
+        let command = (Purpose::Other, Some((NOWHERE, 0)));
+        for (error, place, letters) in [
+            (0, (NOWHERE, 0), &b"N\0"[..]),
+            (-5, (NOWHERE, 0), b"N\0"),
+            (0, (NOWHERE, 8), b"N\0"),
+            (0, (NOWHERE, 8), b"R\0"),
+            (0, (0, 0), b"ZRA\0"),
+        ] {
+            assert_eq!(ended(error, place, letters), Some(command));
+        }
     }
 
     #[test]

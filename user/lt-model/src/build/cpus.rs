@@ -8,7 +8,7 @@ use crate::context::{Context, Disk, Handler, Raiser, Vector};
 use crate::ids::ThreadId;
 use crate::limits::Function;
 use crate::processor::{Stretches, Use};
-use crate::request::Request;
+use crate::request::{Kind, Request};
 use crate::tiles::{Kinds, Tiles, with_room};
 
 /// Time after an interrupt, ns, in which a wakeup of a thread to which it defers work is attributed to the interrupt.
@@ -226,6 +226,14 @@ impl Cpu {
         // After the request of a disk on the network, the softirq may deliver packets to other threads.
         let is_for = is_own || waits || !is_network;
         (depth == self.contexts.len() && is_for).then_some((disk, request, goes_on))
+    }
+
+    /// The flush of this disk that has just ended here. The requests that waited for it end directly after it.
+    pub(super) fn flushed(&self, time: u64, disk: Disk) -> Option<Request> {
+        let (of, depth, request, done) = self.completed?;
+        let goes_on = depth > 0 || time.saturating_sub(done) <= TAIL;
+        let is_here = of == disk && depth == self.contexts.len() && goes_on;
+        request.filter(|request| is_here && request.kind == Kind::Flush)
     }
 
     /// Records that the thread itself continues: softirqs of an interrupt, and the completion of a request, have ended.

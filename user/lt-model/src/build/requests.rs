@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{Builder, Detail};
 use crate::context::Disk;
-use crate::event::Stage;
+use crate::event::{NOWHERE, Stage};
 use crate::ids::ThreadId;
 use crate::missing::Events;
 use crate::request::{Kind, Request};
@@ -140,7 +140,7 @@ pub(super) struct Requests {
 }
 
 /// Flushes of a disk: their number at the driver, since when the driver has had any, and when the last one was issued.
-/// The last time is `None` if the driver had another flush then: the starts of the flushes that end next are unknown.
+/// The last time is `None` if the driver had another flush then: which of them ends next is not known.
 #[derive(Debug, Default)]
 struct Flushes {
     under_way: u32,
@@ -264,7 +264,9 @@ impl Requests {
     /// Issues a request: a bio, with those that were merged into it, or a request that the driver gave back.
     fn issue(&mut self, time: u64, (disk, sector): (Disk, u64), sectors: u32) {
         let bio = self.take_bio(disk, sector, sectors);
-        if bio.is_none() && self.issue_again(time, (disk, sector), sectors) {
+        // Unlike requests with a position, all commands of a disk are alike: this need not be the one in flight.
+        let may_be_again = bio.is_none() && sector != NOWHERE;
+        if may_be_again && self.issue_again(time, (disk, sector), sectors) {
             return;
         }
         let mut request = bio.unwrap_or_else(|| Held::new(disk));
@@ -463,19 +465,19 @@ impl Requests {
         of.under_way += 1;
     }
 
-    /// Handles the end of a flush, or of a request that waited for one. Returns the flush, if its start is known.
+    /// Handles the end of a flush. Returns the flush, if its start is known.
     pub(super) fn flushed(&mut self, time: u64, disk: Disk) -> Option<Request> {
-        let of = self.flushes.entry(disk).or_default();
-        let is_under_way = of.under_way > 0;
-        of.under_way = of.under_way.saturating_sub(1);
-        let Some(issued) = of.issued else {
-            self.served.may_flush(disk, of.since, time);
+        let of = self.flushes.get_mut(&disk);
+        let Some(of) = of.filter(|of| of.under_way > 0) else {
+            // The start of this flush, or of one that has ended in its place, was not seen.
+            self.served.may_flush(disk, 0, time);
             return None;
         };
-        if is_under_way {
-            self.served.flushes(disk, issued, time);
+        of.under_way -= 1;
+        if of.under_way == 0 {
+            self.served.flushes(disk, of.since, time);
         }
-        Some(request(Held::new(disk), issued, Kind::Flush))
+        Some(request(Held::new(disk), of.issued?, Kind::Flush))
     }
 
     /// Completes a request, or a part of it. Returns the request, unless its issue was not seen or may be that of
@@ -564,10 +566,15 @@ impl Builder {
         let by = by.filter(|by| !self.may_be_held_back(*by));
         let by_limit = (by, is_limited);
         let queued = self.requests.reach(time, stage, place, sectors, by_limit);
-        let (Some(thread), Some(queued)) = (by, queued) else {
+        let (Some(thread), Stage::Allocated) = (by, stage) else {
             return;
         };
-        let slept = self.tasks.of(thread).slept_since;
+        let task = self.tasks.of(thread);
+        let slept = task.slept_since;
+        let last = std::mem::replace(&mut task.got_request, time);
+        let Some(queued) = queued else {
+            return;
+        };
         if slept.is_none_or(|since| since < queued)
             || time <= self.tasks.keep
             // The next allocation after a wait shows whether the thread lacked a request during the wait. An
@@ -580,6 +587,8 @@ impl Builder {
         self.requests.served.waited(place.0, wait, self.over);
         match self.over {
             true => self.signs.count(),
+            // The sleep may have been in a driver such as nbd or mmc, to which the thread issued its last request.
+            false if last >= queued => {}
             false => self.signs.allocates(thread, wait, place.0),
         }
     }
@@ -605,6 +614,13 @@ mod tests {
     const PARTITION: Disk = Disk(8 << 20 | 1);
     const MAPPED: Disk = Disk(254 << 20);
     const BY: Option<ThreadId> = Some(ThreadId(1));
+
+    /// A flush is issued, or ends; when it was issued, if that is known.
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        Issue,
+        End(Option<u64>),
+    }
 
     impl Requests {
         /// A bio of [`BY`], or a request, reaches a stage.
@@ -814,11 +830,27 @@ mod tests {
         assert!(is_least(MOST as u64 + 1));
     }
 
-    /// Of several flushes at the driver, only the first one has a known start, and the last one may not end.
+    /// All commands of a disk are alike, but the disk has one until all have ended.
+    #[test]
+    fn a_disk_has_a_command_until_all_its_commands_have_ended() {
+        let mut requests = Requests::default();
+        for time in [10, 20] {
+            requests.reaches(time, Stage::Issued, (DISK, NOWHERE), 0);
+        }
+        let mut end = |time| {
+            let (request, done) = requests.complete(time, DISK, (NOWHERE, 0), Kind::Other);
+            assert_eq!(request, None);
+            done.map(|done| done.issued)
+        };
+        assert_eq!([end(30), end(900)], [Some(20), Some(10)]);
+        assert_eq!(requests.len, 0);
+    }
+
+    /// Of several flushes at the driver, it is not known which one ends, but the driver has one until all have ended.
     #[test]
     fn a_disk_is_not_said_to_be_idle_while_it_may_have_a_flush() {
         const MS: u64 = 1_000_000;
-        let before = |flushes: &[u64], ends: &[u64]| {
+        let before = |steps: &[(u64, Step)]| {
             let mut requests = Requests::default();
             let read = |issued: u64, completed: u64| Done {
                 issued: issued * MS,
@@ -826,11 +858,14 @@ mod tests {
                 of: BY,
             };
             requests.served.completes(DISK, read(10, 20), false);
-            for time in flushes {
-                requests.flush(time * MS, DISK);
-            }
-            for time in ends {
-                requests.flushed(time * MS, DISK);
+            for (time, step) in steps {
+                match step {
+                    Step::Issue => requests.flush(time * MS, DISK),
+                    Step::End(issued) => {
+                        let ended = requests.flushed(time * MS, DISK);
+                        assert_eq!(ended.map(|flush| flush.issued / MS), *issued);
+                    }
+                }
             }
             requests.served.completes(DISK, read(1000, 1060), false);
             let wait = (1050 * MS, 1060 * MS);
@@ -838,13 +873,30 @@ mod tests {
             requests.into_served().busy(DISK, wait).unwrap().before
         };
         let idle = |ms: u64| Before::Idle(Some(ms * MS));
-        assert_eq!(before(&[], &[]), idle(980));
-        assert_eq!(before(&[30], &[50]), idle(950));
-        assert_eq!(before(&[30, 40], &[50, 60]), Before::Idle(None));
+        let issue = |time| (time, Step::Issue);
+        let end = |time, issued| (time, Step::End(issued));
+        assert_eq!(before(&[]), idle(980));
+        let one = [issue(30), end(50, Some(30))];
+        assert_eq!(before(&one), idle(950));
+        let two = [issue(30), issue(40), end(50, None), end(60, None)];
+        assert_eq!(before(&two), idle(940));
+        // One of the first two may be at the driver until 700.
+        let three = [
+            issue(30),
+            issue(40),
+            end(50, None),
+            issue(55),
+            end(60, None),
+            end(700, None),
+        ];
+        assert_eq!(before(&three), idle(300));
         // The start was before the trace.
-        assert_eq!(before(&[], &[50]), Before::Idle(None));
-        assert_eq!(before(&[30], &[]), Before::Missing);
-        assert_eq!(before(&[30, 40], &[50]), Before::Missing);
+        assert_eq!(before(&[end(50, None)]), Before::Idle(None));
+        let first = [issue(30), end(50, Some(30)), end(700, None)];
+        assert_eq!(before(&first), Before::Idle(None));
+        // The end is not in the trace.
+        assert_eq!(before(&[issue(30)]), Before::Missing);
+        assert_eq!(before(&two[..3]), Before::Missing);
     }
 
     /// A bio at 64 is merged to the front of the request at 72. Another bio at 64 has its own request.

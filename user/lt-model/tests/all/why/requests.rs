@@ -6,8 +6,8 @@ use lt_model::why::{
     Beside, Cause, Leaf, Nothing, Piece, Place, Quota, Slept, busy, path, path_beside, served,
 };
 use lt_model::{
-    Before, Builder, Busy, Disk, Event, Interval, Kind, Model, Served, ServedFor, Sleep, Stage,
-    SwitchedOut, ThreadId, Wanted, What,
+    Before, Builder, Busy, Disk, Event, Interval, Kind, Model, NOWHERE, Served, ServedFor, Sleep,
+    Stage, SwitchedOut, ThreadId, Wanted, What,
 };
 
 use crate::made::{R, at, completed, model, request, switch, waking};
@@ -264,6 +264,36 @@ fn the_place_of_another_threads_request_is_not_the_place_of_the_own_request() {
     stacked.insert(2, remap((MAPPED, 0), (DISK, 64)));
     stacked.insert(3, request(60, Stage::Queued, DISK, 64));
     assert_eq!(parts(&stacked), "9's 100");
+}
+
+/// 7 gets a request for the first part of a bio, or for another bio. Its driver may sleep while 7 issues that request.
+#[test]
+fn a_sleep_between_two_requests_need_not_be_a_wait_for_the_second_one() {
+    let whole = What::Request {
+        stage: Stage::Queued,
+        disk: DISK,
+        sector: 128,
+        sectors: 16,
+    };
+    let first = [Stage::Allocated, Stage::Issued].map(|stage| request(6, stage, DISK, 128));
+    let of_nine = [
+        switch(59, 0, 0, R, 9),
+        request(60, Stage::Queued, DISK, 64),
+        request(61, Stage::Allocated, DISK, 64),
+        request(62, Stage::Issued, DISK, 64),
+        switch(63, 0, 9, S, 0),
+    ];
+    for bios in [
+        &[at(5, 0, whole)][..],
+        &[
+            request(5, Stage::Queued, DISK, 128),
+            request(5, Stage::Queued, DISK, 136),
+        ],
+    ] {
+        let second = [request(103, Stage::Allocated, DISK, 136)];
+        let waits = [bios, &first, &of_nine, &second].concat();
+        assert_eq!(parts(&waits), "9's 100");
+    }
 }
 
 /// 7's bio became a part of 9's request, so 7 waits for 9's request.
@@ -632,6 +662,26 @@ fn the_start_of_a_busy_time_is_known_if_the_disk_was_idle_before() {
         at(400 * MS, 0, What::Completed { disk, range, kind }),
     ];
     assert_eq!(found(400 * MS, &flush), (200 * MS, 5, idle(None)));
+    // A command, of the disk or of its controller.
+    let command = |disk| {
+        let (sector, sectors, kind) = (NOWHERE, 0, Kind::Other);
+        let issued = What::Request {
+            stage: Stage::Issued,
+            disk,
+            sector,
+            sectors,
+        };
+        let range = Some((sector, sectors));
+        [
+            at(200 * MS, 0, issued),
+            at(400 * MS, 0, What::Completed { disk, range, kind }),
+        ]
+    };
+    let of_disk = command(DISK);
+    assert_eq!(found(400 * MS, &of_disk), (200 * MS, 5, idle(None)));
+    for never in [&of_disk[..1], &command(Disk(0))[..1]] {
+        assert_eq!(found(400 * MS, never), (start, 5, Before::Missing));
+    }
 }
 
 /// 7 sleeps from 10 to 100, when a request of this `range` and `kind` completes. Returns the last part of the sleep.
@@ -649,6 +699,29 @@ fn ends(before: &[Event<'static>], range: Option<(u64, u32)>, kind: Kind) -> (Ca
     let m = model(&all);
     let pieces = path(&m, m.by_tid(7).next().unwrap(), 10, 100);
     pieces.last().map(|p| (p.cause, p.begin)).unwrap()
+}
+
+/// The requests that waited for a flush end just after it. Another flush may have been issued by then.
+#[test]
+fn a_request_that_waited_for_a_flush_does_not_end_another_one() {
+    let (disk, range) = (DISK, None);
+    let ends = |kind| What::Completed { disk, range, kind };
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(10, 0, 7, S, 0),
+        at(30, 1, What::Flush { disk }),
+        at(97, 0, What::Timer { function: None }),
+        at(97, 0, ends(Kind::Flush)),
+        at(98, 1, What::Flush { disk }),
+        at(99, 0, ends(Kind::Plain)),
+        waking(100, 0, 7),
+        at(101, 0, What::TimerEnd),
+        switch(110, 0, 0, R, 7),
+    ]);
+    let pieces = path(&m, m.by_tid(7).next().unwrap(), 10, 100);
+    let last = pieces.last().unwrap();
+    let flush = Cause::For(Leaf::Special(disk, Kind::Flush), None);
+    assert_eq!((last.cause, last.begin), (flush, 30));
 }
 
 #[test]
