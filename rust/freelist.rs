@@ -36,8 +36,8 @@
 //! [`Freelist::get`] adds up the tags of the stacks it found empty, until two passes in a row give
 //! equal sums, which is the proof. Tags only grow, so equal sums mean equal tags: no stack changed
 //! between its reading in the first pass and its reading in the second (a hot word found empty
-//! twice with the same tag had nothing put in meanwhile, so it stayed empty), and in the moment
-//! between the passes all of them were empty. Every further pass is caused by the get or put of
+//! twice with the same tag had nothing put in meanwhile, so it stayed empty), and at the moment
+//! between the passes all stacks were empty. Every further pass is caused by the get or put of
 //! another caller (lock-free). [`PASSES`] and [`LOOKS`] bound a search that other CPUs keep
 //! disturbing: a pool that this many passes found exhausted is reported full without the proof.
 //!
@@ -103,7 +103,8 @@ pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 const CACHE: u64 = 64;
 
 /// Upper and lower bound of the limit on the passes over an exhausted pool that other CPUs keep
-/// changing. The limit falls with the number of places, so that a search ends on a large machine.
+/// changing. The more places there are, the lower is the limit, so that a search ends on a large
+/// machine.
 const PASSES: usize = 64;
 const PASSES_MIN: usize = 4;
 
@@ -542,7 +543,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         (offset < cells.len()).then(|| Index::first_of(chunk).with_offset(offset))
     }
 
-    /// Iterates over all cells that have ever been handed out, free or not, with their indices.
+    /// Iterates over all cells that may ever have been handed out, free or not, with their indices.
     pub(crate) fn cells(&self) -> impl Iterator<Item = (Index, &T)> {
         self.chunks().flat_map(|(base, cells)| {
             let number = move |(offset, cell)| (base.with_offset(offset), cell);
@@ -550,8 +551,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         })
     }
 
-    /// Iterates over all cells that have ever been handed out, as slices, each with the index of
-    /// its first cell.
+    /// Iterates over all cells that may ever have been handed out, as slices, each with the index
+    /// of its first cell.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = (Index, &[T])> {
         // Acquire: the entries are read next.
         let filled = self.used.load(Acquire) as usize;

@@ -33,8 +33,8 @@
 //!   the count back. A search goes on to the next bucket exactly while `overflow` is not zero, so a
 //!   search for a missing key usually ends at the first bucket.
 //! - A table has at least two slots per cell, so different keys find a slot near their home. Events
-//!   of one key share a home and a tag, and pile up behind this home: at most [`CROWD`] of them are
-//!   accepted there, however many levels there are. (A home with a free slot accepts an event
+//!   of one key share a home and a tag, and pile up beyond this home: at most [`CROWD`] such events
+//!   are accepted there, however many levels there are. (A home with a free slot accepts an event
 //!   without counting the others.) So a crowd takes up few buckets, which limits how much it slows
 //!   down itself and its neighbours. No event is placed farther than [`REACH`] from its home. A
 //!   refused event is counted as `crowded`.
@@ -43,7 +43,7 @@
 //!
 //! ```text
 //!   hash --> home bucket of the current level
-//!              |  look: the slots whose tag is that of the hash
+//!              |  look: the slots with the tag of the hash
 //!              v
 //!            any? -- yes --> find_at_home: each is offered --> accepted: done
 //!              | no                | none accepted
@@ -271,8 +271,8 @@ impl<P: Platform> Table<P> {
         left == 0
     }
 
-    /// Frees the slot of an event that the caller has won. `link` is the cell's, `found` the
-    /// candidate that the search returned.
+    /// Frees the slot of an event that the caller has won. `link` is the cell's link; `found` is
+    /// the candidate that the search returned.
     ///
     /// For a cell that is not in the table it frees nothing, or the slot of another cell.
     #[inline(always)]
@@ -406,8 +406,8 @@ impl<P: Platform> Table<P> {
     /// until `see` accepts one.
     ///
     /// For callers that must see an event only once. [`Table::find`] may offer a cell twice: if
-    /// the table grows meanwhile, or by the old index of a slot that is being claimed. Here each
-    /// slot is read once, and [`Seen::is_place_of`] identifies the event's own slot.
+    /// the table grows meanwhile, or through the old index of a slot that is being claimed. Here
+    /// each slot is read once, and [`Seen::is_place_of`] identifies the event's own slot.
     pub(crate) fn visit<R>(
         &self,
         guard: &P::Guard,
@@ -425,8 +425,8 @@ impl<P: Platform> Table<P> {
 
     /// Iterates over the levels that are not current and may still have events.
     fn others<'a>(&'a self, guard: &'a P::Guard) -> impl Iterator<Item = &'a Level> {
-        // Acquire: if we see the new current level, we also see the bit of the old one, see
-        // `is_perhaps_beyond`; if we see a bit, we also see the address.
+        // Acquire: if we see the new current level, we also see the bit of the old level (see
+        // `is_perhaps_beyond`). If we see a bit, we also see the address.
         let others = self.others.load(Acquire);
         let holders = self.holders.iter().enumerate();
         let there = holders.filter(move |(number, _)| others & 1 << number != 0);

@@ -294,7 +294,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// If the event has ended meanwhile, or was changed, there is nothing to do: the cell may hold
     /// another event, and a changed event keeps the mark until its end.
     pub(crate) fn has_reported(&self, life: Life) {
-        // Relaxed: a guess, the exchange checks it.
+        // Relaxed: a guess, which the exchange checks.
         let mut now = self.state.load(Relaxed);
         while life.is_that_of(now) {
             // Release: the accesses of the report come before the next accesses of an end that
@@ -402,7 +402,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// Gives back a reference. If the result is `true`, the caller must return the cell.
     #[must_use]
     pub(crate) fn put_ref(&self) -> bool {
-        // Relaxed: a guess, the exchange checks it.
+        // Relaxed: a guess, which the exchange checks.
         let mut now = self.state.load(Relaxed);
         loop {
             if now & REFS == 0 {
@@ -461,7 +461,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
 
     /// Number of references; a snapshot.
     pub(crate) fn holders(&self) -> u64 {
-        // Relaxed: a number.
+        // Relaxed: only the number is used.
         (self.state.load(Relaxed) & REFS) / REF
     }
 
@@ -517,7 +517,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     #[cold]
     fn republish_held(&self, forget: u64) {
         loop {
-            // Relaxed: a guess, the exchange checks it.
+            // Relaxed: a guess, which the exchange checks.
             let now = self.state.load(Relaxed);
             let next = (now & !(forget | CHANGING)).wrapping_add(GENERATION) | LIVE;
             // Release: as in `publish`.
@@ -534,7 +534,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         // Relaxed: only owners write a state that is not live and not held, and ownership was
         // handed over by `claim` or by the pool, both with acquire.
         let state = self.state.load(Relaxed) & !(forget | CHANGING);
-        // The live bit is not set.
+        // The live bit is clear, so the addition sets it.
         state.wrapping_add(GENERATION | LIVE)
     }
 
@@ -585,8 +585,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// Sets the key. Only for the owner, and not while the event is in the table.
     #[inline(always)]
     pub(crate) fn set_key(&self, key: &[u64; K]) {
-        // Release, each word of a cell: a reader of an older life that sees one of them also sees
-        // that its life is over (`peek`). Free on x86.
+        // Release, for each word of a cell: a reader of an older life that sees a new word also
+        // sees that its life is over (`peek`). Free on x86.
         for (word, value) in self.key.iter().zip(key) {
             word.store(*value, Release);
         }

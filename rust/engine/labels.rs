@@ -249,7 +249,8 @@ pub(crate) struct Labels {
     slots: NodeSlice<Slot>,
     rows: NodeSlice<Row>,
     stacks: Option<Stacks>,
-    /// Number of attempts to take a row; simultaneous ones may make it exceed the number of rows.
+    /// Number of attempts to take a row; simultaneous attempts may raise it above the number of
+    /// rows.
     taken: Atomic<u64>,
 }
 
@@ -383,8 +384,8 @@ impl Labels {
     #[inline(always)]
     fn at_home(&self, label: &[u64]) -> Option<&Row> {
         let slot = self.slots.get(self.home(label))?;
-        // Acquire: pairs with the release of `claim`. If there is a row, the words below are those
-        // of its label. (A word that is not written yet could make them equal to another label.)
+        // Acquire: pairs with the release of `claim`. If there is a row, all words of its label are
+        // visible below. (An old word among them could make them equal to another label.)
         let state = slot.state.load(Acquire);
         // `None` if there is no row: the number is then beyond the rows.
         let row = self.rows.get((state & ROW).wrapping_sub(1) as usize)?;

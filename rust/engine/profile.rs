@@ -33,7 +33,7 @@ use kernel::{fmt, prelude::*};
 /// The number of classes of a profile.
 pub(crate) const CLASSES: usize = 8;
 
-/// The number of rows: powers of two of nanoseconds from 2^0 to 2^40, and one for longer ones.
+/// The number of rows: one for each power of two from 2^0 to 2^40 ns, and one for longer delays.
 pub(crate) const ROWS: usize = 42;
 
 const CELLS: usize = CLASSES * ROWS;
@@ -92,7 +92,7 @@ impl Class {
     }
 }
 
-/// Returns the row of a delay in nanoseconds. A delay below 1 ns is in the first one.
+/// Returns the row of a delay in nanoseconds. A delay of 0 is in the first row.
 #[inline(always)]
 pub(crate) fn row_of(delay: u64) -> usize {
     ((delay | 1).ilog2() as usize).min(ROWS - 1)
@@ -329,7 +329,7 @@ impl fmt::Display for Profile<'_> {
     }
 }
 
-/// The bounds of a row, as `[1us,2us[`: padded; each unit is 1024 times the one below it.
+/// The bounds of a row, as `[1us,2us[`, padded. Each unit is 1024 times the one below it.
 struct Range(usize);
 
 impl fmt::Display for Range {

@@ -104,7 +104,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Creates work that rests; `is_watched` if another CPU must take over when it is late.
+    /// Creates work that rests. If `is_watched`, another CPU takes over when the work is late.
     pub(crate) fn new(is_watched: bool) -> Self {
         Self {
             is_watched,

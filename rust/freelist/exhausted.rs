@@ -52,7 +52,7 @@ impl Exhausted {
     /// that several searches kept replacing would never be confirmed. `None` if the pool is already
     /// known to be exhausted, or if the word changed meanwhile.
     pub(super) fn suspect(&self) -> Option<Note> {
-        // Relaxed: a guess, the exchange checks it.
+        // Relaxed: a guess, which the exchange checks.
         let word = self.0.load(Relaxed);
         let note = match word & STATE {
             KNOWN => return None,
@@ -68,8 +68,8 @@ impl Exhausted {
     /// between.
     pub(super) fn confirm(&self, note: Note) {
         let known = note.0 ^ STATE;
-        // Release: after the caller's search. If the exchange fails, a cell has come back since the
-        // note, or another search was faster.
+        // Release: the caller's search comes before the exchange. If the exchange fails, a cell has
+        // come back since the note, or another search was faster.
         let _ = self.0.cmpxchg(note.0, known, Release);
     }
 

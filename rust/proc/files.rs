@@ -198,7 +198,7 @@ impl Text for TrackersFile {
     }
 }
 
-/// A file that cannot be written: the function prints it.
+/// A read-only file, whose content the function prints.
 struct Printed<T: Deref>(T, fn(&T::Target, &SeqFile));
 
 impl<T: Deref + Send + Sync + 'static> Text for Printed<T> {

@@ -90,8 +90,8 @@ pub(crate) struct Registry {
 
 impl Registry {
     /// Creates an empty registry. `make_files` creates the folders of its instances in `parent`,
-    /// with group `gid`. Their alerts also go to `all`; `works` lists those that wait for work.
-    /// Their probes are measured if there is a `measure`.
+    /// with group `gid`. Alerts of the instances also go to `all`, and `works` lists the instances
+    /// that wait for work. The probes are measured if there is a `measure`.
     pub(crate) fn new(
         all: Arc<Alerts>,
         parent: Arc<Dir>,

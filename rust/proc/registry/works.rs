@@ -52,14 +52,14 @@ impl Works {
         Ok(Listed { works, work })
     }
 
-    /// Marks the start of work, for all instances that wait for work. Fails with `ENODEV` if none
-    /// of them is enabled, or `ENOSPC` if one has no room for more.
+    /// Marks the start of work, for all instances that wait for work. Fails with `ENODEV` if no
+    /// such instance is enabled, or `ENOSPC` if one has no room for more work.
     pub(crate) fn begin(&self, cookie: Cookie<'_>) -> Result {
         self.each(|work| work.begin(cookie))
     }
 
-    /// Marks work as done, for all instances that wait for work. Fails with `ENODEV` if none of
-    /// them is enabled.
+    /// Marks work as done, for all instances that wait for work. Fails with `ENODEV` if no such
+    /// instance is enabled.
     pub(crate) fn done(&self, cookie: Cookie<'_>) -> Result {
         self.each(|work| work.done(cookie))
     }
