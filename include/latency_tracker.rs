@@ -320,7 +320,7 @@ impl<const D: usize, L: Late<D>> Drop for Tracker<D, L> {
 ///
 /// # Invariants
 ///
-/// `raw` is a reference that `tracker` gave out and that was not returned.
+/// `raw` is a reference that `tracker` gave out and that has not been returned.
 pub(crate) struct Event<'a, const D: usize, L: Late<D>> {
     raw: NonNull<RawEvent>,
     tracker: &'a Tracker<D, L>,

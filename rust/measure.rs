@@ -8,7 +8,7 @@
 //!   Measure ---> a Point for each tracker and hook (tracepoint, function), made at its attachment
 //!                  |
 //!                  +-- transition: runs in which an event began or ended  --+-- a Tally each
-//!                  +-- none: the others                                   --+
+//!                  +-- none: all other runs                               --+
 //! ```
 //!
 //! sys/measure.rs reads the counters around a run. The cost of reading them is measured with the

@@ -105,7 +105,7 @@ pub(crate) struct FieldInfo {
     pub(crate) at: usize,
     /// Number of bits; 0 for a field that is only in the line, and derived from fields before it.
     pub(crate) bits: usize,
-    /// [`Field::SPARE`]
+    /// See [`Field::SPARE`].
     pub(crate) spare: usize,
     /// Whether every alert line has the field, even one about an event that has not ended.
     pub(crate) is_usual: bool,
@@ -238,7 +238,7 @@ pub(crate) fn take(words: &[u64], at: usize) -> u64 {
 pub(crate) struct Span {
     pub(crate) at: usize,
     pub(crate) bits: usize,
-    /// [`Field::SPARE`]
+    /// See [`Field::SPARE`].
     pub(crate) spare: usize,
     pub(crate) misfit: &'static str,
     pub(crate) overlap: &'static str,
@@ -247,7 +247,7 @@ pub(crate) struct Span {
 /// Returns the number of words up to the end of the last field. Panics, which is a compiler error,
 /// if a field crosses the end of a word or of an alert's details, or uses a bit of an earlier
 /// field.
-#[inline] // Only the compiler calls it: no code.
+#[inline] // Only the compiler calls it, so it generates no code.
 pub(crate) const fn words_of(fields: &[Span]) -> usize {
     let mut taken = [0u64; DETAIL];
     let (mut words, mut nth) = (0, 0);

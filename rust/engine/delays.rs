@@ -38,8 +38,8 @@ pub(crate) fn clear(part: &[Atomic<u64>]) {
     }
 }
 
-/// Adds a delay to the part of the CPU that the guard holds. The part ends the `N` words: its sum
-/// is at `AT`, and its first bucket is at `FIRST`, which is `AT` + [`BUCKETS_AT`].
+/// Adds a delay to the part of the CPU that the guard holds. The part is at the end of the `N`
+/// words: its sum is at `AT`, and its first bucket is at `FIRST`, which is `AT` + [`BUCKETS_AT`].
 #[inline(always)]
 pub(crate) fn record<P: Platform, const AT: usize, const FIRST: usize, const N: usize>(
     guard: &P::Guard,

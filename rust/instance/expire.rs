@@ -23,7 +23,7 @@ use crate::{
 /// Minimum pause between two searches for timed-out events, in nanoseconds.
 const MIN_PAUSE_NS: u64 = 500_000;
 
-/// Returns the nanoseconds until the next search for timed-out events. The last one began at
+/// Returns the nanoseconds until the next search for timed-out events. The last search began at
 /// `began` and returned `first`, the time at which the first of the remaining events may time out.
 /// No timeout is less than `shortest` nanoseconds.
 ///

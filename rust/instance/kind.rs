@@ -36,7 +36,7 @@ pub(crate) struct Kind {
     pub(crate) c_name: &'static CStr,
     /// A one-line description of what it measures.
     pub(crate) help: &'static str,
-    /// Its parameters: first those of [`crate::instance`], common to all trackers, then its own.
+    /// Its parameters: first the common parameters of [`crate::instance`], then its own.
     pub(crate) params: &'static [Param],
     /// Its own counters, after the common ones in `stats`.
     pub(crate) counters: &'static [&'static str],
