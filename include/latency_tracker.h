@@ -9,8 +9,8 @@
  *	     |<-------- delay --------->|  > threshold: callback
  *	     |<-- timeout -->| no end yet: callback; again at the late end
  *
- * Each tracker is an instance under /proc/latency_tracker, with counters,
- * histogram, pending events and alerts like those of the built-in trackers.
+ * Each tracker is an instance under /proc/latency_tracker, with counters, a
+ * histogram, pending events and alerts, as for the built-in trackers.
  * Documentation/api.md is the guide. Examples: samples/c/sample.c, and in Rust
  * samples/rust/sample.rs.
  *
@@ -244,10 +244,10 @@ void latency_tracker_destroy(struct latency_tracker *tracker);
  * @key: the key of the operation
  * @key_size: the size of the key; the tracker's key_size, or, with
  *	LATENCY_TRACKER_VARIABLE_KEYS, from 1 to key_size
- * @data: the private data, data_size bytes of it, or NULL for zeros
+ * @data: the private data (data_size bytes), or NULL for zeros
  * @start: when the operation began; 0 for now
  * @timeout: the event's own timeout, at least the tracker's min_event_timeout, or
- *	LATENCY_TRACKER_NO_TIMEOUT; 0 for the tracker's
+ *	LATENCY_TRACKER_NO_TIMEOUT; 0 for the tracker's timeout
  *
  * With LATENCY_TRACKER_UNIQUE, of two events with the same key, the one with the
  * later @start stays, whichever call came first. When the function returns, the
@@ -295,7 +295,7 @@ static inline int latency_tracker_event_in(struct latency_tracker *tracker,
  * @key_size: the size of the key
  * @data: the private data or NULL
  * @start: when the operation began; 0 for now
- * @timeout: the event's own timeout; 0 for the tracker's
+ * @timeout: the event's own timeout; 0 for the tracker's timeout
  *
  * Context: any.
  * Return: a reference, or an ERR_PTR as latency_tracker_event_in_at().

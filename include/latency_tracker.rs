@@ -259,8 +259,8 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
         to_result(unsafe { latency_tracker_event_in_at(self.raw.as_ptr(), bytes, len, data, 0, 0) })
     }
 
-    /// Starts an operation at `start` (0 for now), with its own timeout (0 for the tracker's),
-    /// and returns a reference to the event. Any context.
+    /// Starts an operation at `start` (0 for now), with its own timeout (0 for the tracker's
+    /// timeout), and returns a reference to the event. Any context.
     pub(crate) fn event_in_get(
         &self,
         key: &[u8],

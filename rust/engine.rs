@@ -420,9 +420,9 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         as_set(self.threshold.load(Relaxed))
     }
 
-    /// Raises the threshold to the delay of an end, so that only a longer one is late afterwards.
+    /// Raises the threshold to the delay of an end, so that only a longer delay is late afterwards.
     /// Returns the threshold to report the event with, or `None` if it must not be reported. A call
-    /// that has raised the threshold returns the previous one.
+    /// that has raised the threshold returns the previous threshold.
     ///
     /// Of several concurrent ends of events that had not timed out, each either raises the
     /// threshold above all earlier delays or is not reported. The ends that raise the threshold

@@ -34,10 +34,10 @@
 //!   search for a missing key usually ends at the first bucket.
 //! - A table has at least two slots per cell, so different keys find a slot near their home. Events
 //!   of one key share a home and a tag, and pile up beyond this home: at most [`CROWD`] such events
-//!   are accepted there, however many levels there are. (A home with a free slot accepts an event
-//!   without counting the others.) So a crowd takes up few buckets, which limits how much it slows
-//!   down itself and its neighbours. No event is placed farther than [`REACH`] from its home. A
-//!   refused event is counted as `crowded`.
+//!   are accepted there, however many levels there are. (A free slot in the home is used without
+//!   this check.) So a crowd takes up few buckets, which limits how much it slows down itself and
+//!   its neighbours. No event is placed farther than [`REACH`] from its home. A refused event is
+//!   counted as `crowded`.
 //!
 //! # A search
 //!
@@ -73,8 +73,8 @@
 //! written before it was published, they stay until it is removed, and every full bucket that it
 //! passed counts it. A search may or may not find events inserted or removed meanwhile. The event's
 //! level is searched: it was current when the event was inserted, so a search that sees the event
-//! published sees that level as current, or a newer one; in the second case it also sees the
-//! event's level in `others`.
+//! published sees this level or a newer one as current. A search that sees a newer level as current
+//! also sees the event's level in `others`.
 //!
 //! # Contexts
 //!
@@ -375,9 +375,9 @@ impl<P: Platform> Table<P> {
     #[inline(always)]
     pub(crate) fn is_perhaps_beyond(&self, hits: Hits<'_>) -> bool {
         // Relaxed: an event that was published before this search began was counted in `overflow`
-        // before it was published. If this search has loaded (acquire) a newer current level than
-        // the event's, `grow` had added the event's level to `others` before it stored the newer
-        // one (release).
+        // before it was published. `grow` adds a level to `others` before it stores the next
+        // current level (release). So if this search has loaded (acquire) a newer current level
+        // than the event's, it sees the event's level in `others`.
         hits.bucket.overflow.load(Relaxed) != 0 || self.others.load(Relaxed) != 0
     }
 
@@ -454,10 +454,11 @@ impl<P: Platform> Table<P> {
         // SAFETY: We hold `busy`, and the holder is empty: no CPU reads its owner.
         let address = unsafe { self.holders[new].fill(level) };
         let others = self.others.load(Relaxed) | 1 << old;
-        // Release: with the bit, the holder's address is seen.
+        // Release: a CPU that sees the bit also sees the holder's address.
         self.others.store(others, Release);
-        // INVARIANT: A level in a holder; the old one stays in its own.
-        // Release: with the new level, its buckets and the bit of the old one are seen.
+        // INVARIANT: A level in a holder; the old level stays in its own holder.
+        // Release: a CPU that sees the new level also sees its buckets, and the bit of the old
+        // level.
         self.current.store(address, Release);
         Ok(true)
     }
@@ -560,7 +561,7 @@ impl Holder {
         // INVARIANT: The level in `owner`: moving a `NodeSlice` does not move its values.
         // SAFETY: By the function's contract no other CPU uses the owner.
         unsafe { *self.owner.get() = Some(level) };
-        // Release: with the address, the buckets are seen.
+        // Release: a CPU that sees the address also sees the buckets.
         self.address.store(address, Release);
         address
     }
@@ -571,7 +572,7 @@ struct Busy<'a>(&'a Atomic<u32>);
 
 impl<'a> Busy<'a> {
     fn enter(busy: &'a Atomic<u32>) -> Result<Self> {
-        // Acquire: the accesses of the last holder are seen.
+        // Acquire: we see the accesses of the last holder.
         busy.cmpxchg(0, 1, Acquire).map_err(|_| EBUSY)?;
         Ok(Self(busy))
     }
@@ -590,8 +591,8 @@ fn buckets_for(cells: u32) -> usize {
 }
 
 impl Level {
-    /// Creates a level of `len` buckets, a power of two; in a slice of one, so that it has a fixed
-    /// address.
+    /// Creates a level of `len` buckets, which must be a power of two. The level is in a slice, so
+    /// that it has a fixed address.
     fn new(len: usize) -> Result<NodeSlice<Self>> {
         NodeSlice::try_new(1, None, |_| {
             // INVARIANT: `len` is a power of two.

@@ -283,8 +283,8 @@ pub(crate) const fn words_of(fields: &[Span]) -> usize {
 /// A type that implements [`Field`] elsewhere, or another name of a type, has a row of its own
 /// without the conversions. If it has no number in the trace event, its C is: the entry, the
 /// assignment, the format, the values, LTTng's fields, and `FIELD: TYPE; PLACE` for each row in the
-/// page of the ABI. `NAME` stands for the field, `WORDS` for its words, `WORD` for the first one,
-/// and `NEXT` for the words after that.
+/// page of the ABI. `NAME` stands for the field, `WORDS` for its words, `WORD` for the first word,
+/// and `NEXT` for the words after the first.
 macro_rules! fields {
     ($(
         $type:ty, $bits:expr, |$it:ident| $number:expr, |$taken:ident| $made:expr, $shown:expr

@@ -27,9 +27,9 @@
 //! which never recurs (2^49 lives). Of the other bits, `timed_out`, `reporting` and `refs` change
 //! within a life: when the event times out, when the report of the timeout is over, and when a
 //! reference is taken or returned. Between two lives of one event, while its owner changes it,
-//! `changing` distinguishes the cell from a free or ended one. `found`, if set at all, is set from
-//! the first publication on: the operation was already in flight, and began no later than the
-//! recorded start.
+//! `changing` distinguishes the cell from a free cell and from an ended event. `found`, if set at
+//! all, is set from the first publication on: the operation was already in flight, and began no
+//! later than the recorded start.
 //! `labelled` never changes: it is set in all cells of an engine that counts delays by label, so
 //! that an end, which checks for odd events anyway, needs no further check.
 //!
@@ -53,11 +53,11 @@
 //!
 //! # Timing out
 //!
-//! [`Event::time_out`] exchanges the state for one with `timed_out` set as well: it succeeds once
-//! in a life, and never after its end, because an end exchanges the same word. A caller that ends
-//! the event at that moment sees its exchange fail, finds the same life, and tries again. The
-//! report is a copy, made by [`Event::peek`], of the life whose exchange then succeeds: the copy
-//! was consistent, and the exchange proves that the event had not ended.
+//! [`Event::time_out`] exchanges the state for a state that also has `timed_out` set. The exchange
+//! succeeds at most once in a life, and never after the life's end, because an end exchanges the
+//! same word. A caller that ends the event at that moment sees its exchange fail, finds the same
+//! life, and tries again. The report is a copy, made by [`Event::peek`], of the life whose exchange
+//! then succeeds: the copy was consistent, and the exchange proves that the event had not ended.
 //!
 //! The same exchange sets `reporting`, and [`Event::has_reported`] clears it when the report is
 //! over. So an end learns from the state word that it exchanges whether a report of its event is
@@ -555,7 +555,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// Copies an event if it is still in the life that was seen before. See [`Event::peek`].
     #[inline(always)]
     pub(crate) fn peek_at(&self, life: Life) -> Option<(Life, EventCopy<K, D>)> {
-        // Acquire, each: if a word is of a later life, the end of this one is seen below.
+        // Acquire, for each word: if it is of a later life, the end of this life is seen below.
         let copy = EventCopy {
             start: self.start.load(Acquire),
             // Set once, when the event was published for the first time.

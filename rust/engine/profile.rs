@@ -14,8 +14,8 @@
 //!
 //! Nothing is ever reset to zero. A reset takes a snapshot and keeps it; a profile is the
 //! difference of two snapshots. Each operation increments one word once, so it is in the next
-//! snapshot or the one after. Reading and resetting thus lose nothing, and no probe waits for
-//! either. A snapshot does not show all CPUs at the same instant.
+//! snapshot or the one after. Reading and resetting thus lose nothing, and delay no probe. A
+//! snapshot does not show all CPUs at the same instant.
 //!
 //! # Contexts
 //!

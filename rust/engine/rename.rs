@@ -11,8 +11,8 @@
 //! it, or find it by either key. The move itself is not counted: it remains one event.
 //!
 //! For the readers of the table the event ends under one key and starts under another one. The life
-//! that they may have seen ends with the claim, and the next one is published after the key and the
-//! place were written, as for any new event (event.rs, "Why no grace period is needed"). Any
+//! that they may have seen ends with the claim, and the next life is published after the key and
+//! the place were written, as for any new event (event.rs, "Why no grace period is needed"). Any
 //! context, including NMI.
 
 use super::{Engine, Open, Verdict};

@@ -15,7 +15,7 @@
 //! A step may be the last one: one claim covers both reading the event and ending it, so another
 //! event of the same key cannot be taken in between.
 //!
-//! Both CPUs may choose among the events of a key: the owner before its claim, the other one with a
+//! Both CPUs may choose among the events of a key: the owner before its claim, the other CPU with a
 //! reference. The choice is sound if it reads only words that are never noted, for the reason that
 //! event.rs, step 3, gives for comparing keys. Any context, including NMI.
 //!

@@ -157,7 +157,8 @@ impl Link {
         self.0.load(Acquire) >> DEPTH_SHIFT
     }
 
-    /// Returns the number of cells on its stack from this one down; any value if it is on no stack.
+    /// Returns the number of cells on the stack from this cell down; any value if the cell is on no
+    /// stack.
     #[inline(always)]
     pub(super) fn depth(&self) -> u64 {
         // Relaxed: as in `next`.
