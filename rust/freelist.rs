@@ -23,8 +23,8 @@
 //! Its tag counts only the cells put in, which is enough (see below).
 //!
 //! [`Freelist::get`] looks for a cell in this order: the CPU's hot word, the CPU's stack, the
-//! node's stack, the hot words and stacks of the node's other CPUs, and then the other nodes, nearest
-//! first.
+//! node's stack, the hot words and stacks of the node's other CPUs, and then the other nodes,
+//! nearest first.
 //! [`Freelist::put`] gives a cell of this CPU's home to this CPU, up to a limit, and any other cell
 //! to the pool of its own home. The home of a CPU is its node, or the nearest one with memory.
 //! Cells move one at a time, never in batches: a batch in transit would be invisible to searches,
