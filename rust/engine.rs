@@ -446,7 +446,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
 
     /// Changes the threshold, for ends from now on.
     pub(crate) fn set_threshold(&self, threshold: u64) {
-        // Relaxed: for ends from about now.
+        // Relaxed: the new threshold applies to ends from about now.
         self.threshold.store(threshold.min(NO_THRESHOLD), Relaxed);
     }
 

@@ -98,13 +98,13 @@ const TAG_ONE: u64 = 1 << INDEX_BITS;
 /// growth adds to a node may leave indices unused.
 pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 
-/// Maximum number of cells on a CPU's own stack; any more go to its node's pool. The limit is lower
-/// in a small pool, so that the stacks of all CPUs together hold at most half of it, or one cell
-/// each.
+/// Maximum number of cells on a CPU's own stack; further cells go to its node's pool. The limit is
+/// lower in a small pool, so that the stacks of all CPUs together hold at most half of the pool, or
+/// one cell each.
 const CACHE: u64 = 64;
 
 /// Upper and lower bound of the limit on the passes over an exhausted pool that other CPUs keep
-/// changing. The more places there are, the lower is the limit, so that a search ends on a large
+/// changing. The more places there are, the lower the limit, so that a search ends on a large
 /// machine.
 const PASSES: usize = 64;
 const PASSES_MIN: usize = 4;
@@ -222,7 +222,7 @@ impl<T> Entry<T> {
 ///
 /// - Every index handed out names a cell: `index >> CHUNK_BITS` is the number of a filled entry of
 ///   the directory, and `index & (CHUNK - 1)` is below the length of its chunk.
-/// - A cell is on one stack, or owned by the one caller that `get` gave it to.
+/// - A cell is on one stack, in one hot word, or owned by the one caller that `get` gave it to.
 /// - Only the caller that holds `busy` fills entries and changes `used`.
 pub(crate) struct Freelist<T: Cell, P: Platform> {
     directory: NodeSlice<Entry<T>>,
@@ -230,7 +230,7 @@ pub(crate) struct Freelist<T: Cell, P: Platform> {
     /// Maximum number of cells that a CPU caches besides the hot cell.
     cache: u64,
     pools: NodeSlice<Pool>,
-    /// For each node, all stacks in the order in which its CPUs search them.
+    /// For each node, all stacks and hot words in the order in which its CPUs search them.
     search: NodeSlice<NodeSlice<Place>>,
     /// Maximum number of passes of a search.
     passes: usize,
@@ -313,7 +313,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             is_marked,
             platform: PhantomData,
         };
-        // As good as holding `busy`: no other caller has the pool yet.
+        // Equivalent to holding `busy`: no other caller has the pool yet.
         pool.add(capacity)?;
         Ok(pool)
     }

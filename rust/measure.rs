@@ -167,7 +167,7 @@ impl Measure {
             Some(point)
         });
         if added.is_none() {
-            // Relaxed: it is only shown.
+            // Relaxed: the number is only displayed.
             self.unmeasured.add(1, Relaxed);
         }
         added

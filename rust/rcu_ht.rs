@@ -7,8 +7,8 @@
 //!             +------------------------+----------+---------------------------------+
 //!             | 8 tags, one byte each  | overflow | 8 cell indices                  |
 //!             +------------------------+----------+---------------------------------+
-//!               0 = free slot            how many events came by, found it full,
-//!               else 7 bits of hash      and went on to the next bucket
+//!               0 = free slot            number of live events that found the
+//!               else 7 bits of hash      bucket full, and went on to the next
 //! ```
 //!
 //! # Idea
@@ -26,7 +26,7 @@
 //! # Rules
 //!
 //! - [`Table::insert`] claims a free slot by setting its tag (compare-and-swap), then writes the
-//!   index. The caller publishes the event afterwards, by its state; no reader believes a cell
+//!   index. The caller publishes the event afterwards, by its state; no reader accepts a cell
 //!   whose state is not live.
 //! - [`Table::remove`] is called once, and only by the winner: it frees the slot.
 //! - A full bucket sends the event on to the next one, and counts it in `overflow`; `remove` takes
@@ -51,7 +51,7 @@
 //!            overflow or others not 0? -- no --> not in the table
 //!              | yes
 //!              v
-//!            find_beyond: overflow not 0: the buckets after the home, as far as `overflow` says
+//!            find_beyond: overflow not 0: the buckets after the home, until `overflow` is 0
 //!                         others not 0: in each older level, its home and the buckets after it
 //! ```
 //!
@@ -63,9 +63,9 @@
 //! is moved, so growing takes only the time to allocate the array. Later, [`Table::reap`] frees the
 //! levels that have become empty, by RCU:
 //!
-//! - after the switch, a grace period: then no insertion into the old level is still in flight,
-//!   and it can only become emptier (`sealed`);
-//! - after an empty level was removed from `others`, a grace period: then no search reads it.
+//! - A grace period after the switch, no insertion into the old level is in flight any longer, and
+//!   the old level can only become emptier (`sealed`).
+//! - A grace period after an empty level was removed from `others`, no search reads the level.
 //!
 //! # Guarantees
 //!
@@ -126,8 +126,8 @@ const LINE: usize = 64;
 ///
 /// # Invariants
 ///
-/// `cells` hold numbers of indices that were inserted, or 0, for the first cell, which every pool
-/// has.
+/// Each word of `cells` is the number of an index that was inserted, or 0, the number of the first
+/// cell, which every pool has.
 #[repr(C, align(64))]
 struct Bucket {
     /// [`SLOTS`] bytes, slot 0 the lowest: 0 for a free slot, else [`tag`] of the event's hash.
@@ -217,9 +217,9 @@ impl<P: Platform> Table<P> {
         Ok(table)
     }
 
-    /// Inserts a cell under a hash, and stores its place in its link. Returns `false`, and changes
-    /// nothing, if there are [`CROWD`] events of this key beyond its home, or no free slot within
-    /// [`REACH`].
+    /// Inserts a cell under a hash, and stores the cell's place in its link. Returns `false`, and
+    /// changes nothing, if there are [`CROWD`] events of this key beyond the home, or no free slot
+    /// within [`REACH`].
     ///
     /// The caller owns the cell, and publishes it afterwards with release ordering.
     #[inline(always)]
@@ -227,7 +227,7 @@ impl<P: Platform> Table<P> {
         self.insert_at_home(guard, hash, cell, link) || self.insert_beyond(guard, hash, cell, link)
     }
 
-    /// Inserts a cell into its home bucket, if that has a free slot.
+    /// Inserts a cell into its home bucket, if the bucket has a free slot.
     ///
     /// For callers that call [`Table::insert`] out of line on failure.
     #[inline(always)]
@@ -444,7 +444,7 @@ impl<P: Platform> Table<P> {
         let of_current = |holder: &Holder| holder.address.load(Relaxed) == current;
         let is_empty = |holder: &Holder| holder.address.load(Relaxed) == 0;
         let old = self.holders.iter().position(of_current).ok_or(EINVAL)?;
-        // SAFETY: Only the caller that holds `busy` changes the owner, and that is us.
+        // SAFETY: Only the caller that holds `busy` changes the owner, and we hold it.
         let owner = unsafe { &*self.holders[old].owner.get() };
         if owner.as_ref().is_some_and(|level| level[0].mask >= len - 1) {
             return Ok(false);
@@ -479,7 +479,7 @@ impl<P: Platform> Table<P> {
             if self.sealed.load(Relaxed) & bit == 0 {
                 continue;
             }
-            // SAFETY: Only the caller that holds `busy` changes the owner, and that is us.
+            // SAFETY: Only the caller that holds `busy` changes the owner, and we hold it.
             let owner = unsafe { &*holder.owner.get() };
             if !owner.as_ref().is_some_and(|level| level[0].is_empty()) {
                 continue;
@@ -700,7 +700,7 @@ impl Level {
     fn leave(&self, home: usize, steps: usize) {
         for step in 0..steps {
             let bucket = self.bucket(home.wrapping_add(step));
-            // Release: after the slot beyond was freed.
+            // Release: a CPU that sees the lower count also sees the freed slot.
             bucket.overflow.fetch_sub(1, Release);
         }
     }

@@ -244,9 +244,8 @@ pub(crate) struct Span {
     pub(crate) overlap: &'static str,
 }
 
-/// Returns the number of words up to the end of the last field. Panics, which is a compiler error,
-/// if a field crosses the end of a word or of an alert's details, or uses a bit of an earlier
-/// field.
+/// Returns the number of words up to the end of the last field. Panics, at compile time, if a field
+/// crosses the end of a word or of an alert's details, or uses a bit of an earlier field.
 #[inline] // Only the compiler calls it, so it generates no code.
 pub(crate) const fn words_of(fields: &[Span]) -> usize {
     let mut taken = [0u64; DETAIL];
@@ -455,7 +454,7 @@ fields! {
 /// `at` WORD or WORD:BIT. After that it may have, in this order:
 ///
 /// - `in NAMES`: the field is a number that is shown as one of these words;
-/// - `as NAME`: the field has this name in the line, and its own in the trace event;
+/// - `as NAME`: the field has this name in the line, and its own name in the trace event;
 /// - `if alert`, `if end`, `if pending`: the field is only in these lines, see [`How`];
 /// - `if traced`, `if kept`: the field is in no line;
 /// - `= |it, how| VALUE`: the field is shown as this value; without a type it is only in the line;

@@ -12,7 +12,7 @@ use kernel::{
 };
 
 /// Number of arguments that can be taken, on every architecture. x86-64 passes six in registers
-/// (arm64 eight), but the first one passed to a tracepoint's probe is the probe's own data.
+/// (arm64 eight), but the first argument of a tracepoint's probe is the probe's own data.
 pub(crate) const ARGUMENTS: usize = 5;
 
 /// Maximum number of fields of a list.

@@ -79,8 +79,9 @@
 //! does), so a claimed event gets no new references except copies of existing ones. The owner that
 //! finds references leaves the cell to their holders ([`Event::abandon`] sets `orphan`); the holder
 //! that returns the last one then gives the cell back ([`Event::put_ref`]). Owner and holder
-//! exchange the same word, so exactly one of them gives the cell back. Without references, this
-//! costs nothing: the winner knows from its own exchange that there are none.
+//! exchange the same word, so either the owner or the holder gives the cell back, never both.
+//! Without references, this costs nothing: the winner knows from its own exchange that there are
+//! none.
 //!
 //! # Contexts
 //!
@@ -455,7 +456,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
 
     /// Whether the operation was found in flight. For the owner and holders of a reference.
     pub(crate) fn was_found(&self) -> bool {
-        // Relaxed: it does not change until there is another event.
+        // Relaxed: the bit does not change until the cell has another event.
         Life(self.state.load(Relaxed)).was_found()
     }
 

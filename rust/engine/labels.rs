@@ -16,8 +16,8 @@
 //!   other   in the unlabelled delays of `Stats`
 //! ```
 //!
-//! Each delay is in one row, or in `other`; their sum is the whole. No delay is counted twice, and
-//! a reader needs no consistent view of two counters.
+//! Each delay is counted once: in one row, or in `other`. So a reader that adds up all delays needs
+//! no consistent view of two counters.
 //!
 //! # A slot
 //!
@@ -370,13 +370,13 @@ impl Labels {
 
     /// Returns the number of the slot where the search for a label starts.
     ///
-    /// Words that are 0 at the end of a label do not matter. Cheaper than a hash, and not as even:
-    /// regular labels may share a home.
+    /// Words that are 0 at the end of a label do not matter. The result is cheaper than a hash, but
+    /// less even: regular labels may share a home.
     #[inline(always)]
     pub(crate) fn home(&self, label: &[u64]) -> usize {
         let mixed = label.iter().fold(0_u64, |mixed, word| mixed ^ *word);
         let product = mixed.wrapping_mul(self.multiplier);
-        // The high bits, which every bit of the label reaches.
+        // Every bit of the label reaches the high bits.
         product.wrapping_shr(self.shift) as usize
     }
 

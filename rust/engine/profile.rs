@@ -126,8 +126,8 @@ impl Counts {
 
 /// The counters at one moment: a time in nanoseconds, then the cells.
 ///
-/// Atomic, because shared memory can then be changed without `unsafe`; the owner's lock orders all
-/// accesses.
+/// The words are atomic, because shared memory can then be changed without `unsafe`; the owner's
+/// lock orders all accesses.
 struct Snapshot<'a>(&'a [Atomic<u64>]);
 
 /// Number of words of a snapshot.
@@ -249,8 +249,8 @@ impl History {
         next
     }
 
-    /// Returns the snapshot at the start of a window that ends at `now`: the newest that is old
-    /// enough, or else the oldest.
+    /// Returns the snapshot at the start of a window that ends at `now`: the newest snapshot that
+    /// is old enough, or else the oldest.
     fn first_of(&self, window: usize, now: u64) -> Snapshot<'_> {
         let Window { length, taken } = self.windows[window];
         let oldest = taken.saturating_sub(SLOTS);

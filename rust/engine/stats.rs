@@ -2,7 +2,7 @@
 
 //! Exact counters: one set for each CPU, written only by that CPU, added up by the reader.
 //!
-//! The sums that hold whenever no probe is running:
+//! These sums hold whenever no probe is running:
 //!
 //! ```text
 //!   attempts = started + full + filtered + off + crowded

@@ -60,7 +60,7 @@ impl Drop for Entry {
         // Recording stops first; then the readers return.
         self.instance.shut_down();
         self.listed = None;
-        // In reverse order: the counters never outlive the time of the creation.
+        // In reverse order: `created` outlives the files with the counters.
         while self.files.pop().is_some() {}
     }
 }
@@ -162,7 +162,7 @@ impl Registry {
         let name = entry.name;
         let is_kept = list.leaving.contains(&name);
         drop(list);
-        // Waits for its readers.
+        // Waits for the readers of the instance.
         drop(entry);
         if is_kept {
             self.list.lock().leaving.retain(|&mut other| other != name);
