@@ -16,7 +16,7 @@
 //!      |                                                              |
 //!   histogram, stats  every event                                     |
 //!      |                                                              |
-//!   alert             the late ones ---> sys/trace (tracepoint)       |
+//!   alert             late events -----> sys/trace (tracepoint)       |
 //!      |                                                              |
 //!   notify            irq_work, wait queue ---> stream, proc ---------+
 //! ```
