@@ -385,7 +385,8 @@ impl Labels {
     fn at_home(&self, label: &[u64]) -> Option<&Row> {
         let slot = self.slots.get(self.home(label))?;
         // Acquire: pairs with the release of `claim`. If there is a row, all words of its label are
-        // visible below. (Otherwise a word that is still 0 could make them equal to another label.)
+        // visible below. (Without this order, a word that still seems 0 could make them equal to
+        // another label.)
         let state = slot.state.load(Acquire);
         // `None` if there is no row: the number is then beyond the rows.
         let row = self.rows.get((state & ROW).wrapping_sub(1) as usize)?;

@@ -13,7 +13,7 @@
 //!
 //! A search that has found every stack empty notes a suspicion, or joins the note of another
 //! search, and searches once more. If nothing has changed, the pool was exhausted. If no cell has
-//! come back since the note (`version`), the pool still is exhausted. A CPU that puts a cell on a
+//! come back since the note (`version`), the pool is still exhausted. A CPU that puts a cell on a
 //! stack reads the note *after* the cell can be found. Both sides store, pass a full barrier, and
 //! load. So at least one side sees the other: either the search finds the cell, or the note is
 //! cleared.

@@ -60,7 +60,7 @@ impl Drop for Entry {
         // Recording stops first; then the readers return.
         self.instance.shut_down();
         self.listed = None;
-        // In reverse order: `created` outlives the files with the counters.
+        // In reverse order, so that `created` outlives the files with the counters.
         while self.files.pop().is_some() {}
     }
 }
