@@ -76,9 +76,9 @@ pub(crate) fn instance_files(
         };
         add(dir.text(&name, !param.fixed, file))?;
     }
-    // The files are removed in reverse order. So as long as `stats` can be read, `created` exists,
-    // which shows whose counters these are; and `labels`, the profile and the table are not missing
-    // because the instance is being removed.
+    // The files are removed in reverse order. So while `stats` can be read, `created` exists, which
+    // shows whose counters these are. And if `labels`, the profile or the table is missing then,
+    // the reason is not that the instance is being removed.
     add(dir.text(c"created", false, CreatedFile(Kernel::now())))?;
     if instance.has_labels() {
         add(dir.text(c"labels", false, LabelsFile(instance.clone())))?;
@@ -198,7 +198,7 @@ impl Text for TrackersFile {
     }
 }
 
-/// A file that cannot be written: the function prints it.
+/// A read-only file, whose content the function prints.
 struct Printed<T: Deref>(T, fn(&T::Target, &SeqFile));
 
 impl<T: Deref + Send + Sync + 'static> Text for Printed<T> {
