@@ -102,7 +102,7 @@ tracker! {
     impl {
         const LABELS: labels::Rules = labels::Rules {
             has_owner: false,
-            // Known only at the end.
+            // Both are known only at the end.
             excluded: &["end", "drop_reason"],
             ..labels::Rules::ALL
         };

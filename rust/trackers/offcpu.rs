@@ -110,7 +110,7 @@ tracker! {
             .or_else(stock::missing)
             .or_else(|| assumptions::missing(&[&WAKING_LOCK]));
     impl {
-        // A time, not a duration, before the end.
+        // Before the end, `queued` is a time, not a duration.
         const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["queued"]);
 
         fn settle(detail: &mut Detail, _: u64, now: u64) {

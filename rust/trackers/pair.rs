@@ -79,7 +79,7 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        // To print them takes their number of values, which a label does not have.
+        // Printing them takes the number of their values, which a label does not have.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["key", "begin"]);
 
         fn collect_missed(attached: &mut BothAttached) {
@@ -346,7 +346,7 @@ impl BothAttached {
             let both = Attached::new(&live, PARAM_BEGIN)?;
             return Ok(Self(Sides::One(both)));
         }
-        // The end first: no event starts whose end would be missed.
+        // The end is attached first, so that no event starts whose end would be missed.
         let end = Attached::new(&live, PARAM_END)?;
         let begin = Attached::new(&live, PARAM_BEGIN)?;
         Ok(Self(Sides::Two(begin, end)))

@@ -68,8 +68,8 @@ const CALL: u64 = 2;
 const KTHREAD_WORK: u64 = 3;
 const BITS: u64 = 3;
 
-/// Pauses in nanoseconds between searches for cancelled work items: if there may be some, and if
-/// not.
+/// Pauses between searches for cancelled work items, in nanoseconds: SOON while work items wait,
+/// LATER while none does.
 const SOON: u64 = 1_000_000_000;
 const LATER: u64 = 4_000_000_000;
 
@@ -365,14 +365,14 @@ impl Probes {
         }
         let engine = self.core.engine();
         let mut waits = false;
-        // Cannot fail, as the closure does not.
+        // This cannot fail, since the closure does not.
         let _ = engine.each_pending(|event| {
             let is_queued = Counts(event.data[CHAIN_AT + COUNTS]).state() == State::Queued;
             waits |= is_queued && [WORK, KTHREAD_WORK].contains(&(event.key[0] & BITS));
             // A work item of a kthread worker is put on its list shortly after its tip is made.
             let age = Kernel::now().saturating_sub(event.data[CHAIN_AT + LAST]);
             if age >= SOON && is_cancelled(&event.key, &event.data) {
-                // Only if the work was not queued again since.
+                // Drops the tip only if the work has not been queued again.
                 let (start, last) = (event.start, event.data[CHAIN_AT + LAST]);
                 let is_it = |tip: &Tip<'_>| {
                     tip.start() == start

@@ -47,7 +47,7 @@
 //! # Two CPUs
 //!
 //! One word counts the tips in doubt, and all probes read it first: a tip is counted from before it
-//! is made until it is decided. Relaxed is enough. A waking sees the stores of earlier wakings of
+//! is made until its case is decided. Relaxed is enough. A waking sees the stores of earlier wakings of
 //! the task, by the lock of the task. In case 2 the waker takes the lock of the runqueue before the
 //! waking ends, as the task's CPU does for the next switch; in case 1 the waker takes the lock of
 //! the runqueue that it puts the task on, from which the task is then switched in. A switch that is

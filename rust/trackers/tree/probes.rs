@@ -384,7 +384,7 @@ impl Probes {
     /// Makes the chain to a running kernel thread, and returns its start.
     #[inline(never)]
     fn chain_of(&self, guard: &Guard, current: TaskRef<'_>, chain: &mut impl Words) -> Option<u64> {
-        // Not the task's next tip, which is in doubt.
+        // The task's next tip, which is in doubt, is skipped.
         let engine = self.core.engine();
         let event = engine.copy_of(guard, &key(&current), is_running_copy)?;
         chain.copy_from(&settled(&event.data));

@@ -17,7 +17,8 @@
 //! and so does any reader of a copy. `slept` and `woken` each hold the kind, the CPU and the time
 //! of a step, relative to the last step of the chain; the subject of both steps is the task. The
 //! last column names the CPU that writes the word. The words of the waker are written before
-//! `woken`. A copy made meanwhile may have `woken` and lack the waker, or a part of its name.
+//! `woken`. A copy made meanwhile may have `woken` and lack the waker, or a part of the waker's
+//! name.
 
 use super::{of_tag, step::woken_by, tag_of, Counts, Kind, State, Step, Words, LONGEST};
 
