@@ -79,7 +79,7 @@ pub(super) fn may_be_wanted<const K: usize, const D: usize>(
 ) -> bool {
     let is_process = || {
         let wanted = core.value(PID);
-        // No ID is as large as FOLLOWED or ALL, so one comparison decides whether one ID is wanted.
+        // No ID is as large as FOLLOWED or ALL, so one comparison shows whether one ID is wanted.
         const { assert!(FOLLOWED < ALL && FOLLOWED > u32::MAX as u64) };
         if wanted < FOLLOWED {
             return wanted == u64::from(task.pid());

@@ -68,8 +68,8 @@ const CALL: u64 = 2;
 const KTHREAD_WORK: u64 = 3;
 const BITS: u64 = 3;
 
-/// Pauses between searches for cancelled work items, in nanoseconds: SOON while work items wait,
-/// LATER while none does.
+/// Pauses between searches for cancelled work items, in nanoseconds: `SOON` while work items wait,
+/// `LATER` while none does.
 const SOON: u64 = 1_000_000_000;
 const LATER: u64 = 4_000_000_000;
 

@@ -54,8 +54,8 @@ pub(crate) trait Look {
 
     /// Returns the function of the work item that the task executes: the subject of the last step
     /// `work`. `None` if there is no such step, if a later one may have been left out, or if the
-    /// step may belong to another worker, on whose chain the task was woken. On a task's own chain,
-    /// the step before each waking is a sleep.
+    /// step may belong to another worker, on whose chain the task was woken. A task that
+    /// continues its own chain has a sleep on it just before each waking.
     fn executed(&self) -> Option<u64> {
         let (counts, at) = (self.counts(), self.last_of(Kind::Work));
         let used = counts.places();

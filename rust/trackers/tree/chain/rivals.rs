@@ -160,7 +160,7 @@ impl Rivals {
         }
     }
 
-    /// Sets the name of the `nth` rival, from 0, counting only rivals of sorts that have a name. The
+    /// Sets the name of the `nth` rival, from 0, counting only rivals of sorts that have names. The
     /// name may be empty.
     pub(super) fn set_name(&mut self, nth: usize, name: [u64; 2]) {
         let named = self.named.iter_mut().flatten();
