@@ -50,7 +50,7 @@
 //!
 //! No other process gets a bit. A pass sets a bit while the process cannot be released ([`Kept`]),
 //! so its ID is its own. If the parent has been released by the end of the test, the tested bit may
-//! be that of another process, and the test is repeated.
+//! belong to another process, and the test is repeated.
 //!
 //! Passes follow existing links. A process that loses its parent before [`Descendants::of`] returns
 //! may remain unknown, and its descendants with it. Conversely, a process counts as a child of the
@@ -176,11 +176,11 @@ impl Members {
     /// Called at a fork, before the child is woken.
     fn forked(&self, creator: TaskRef<'_>, child: TaskRef<'_>) {
         let (creator, child) = (creator.pid(), child.pid());
-        // A thread.
+        // The child is a thread of the creator's process.
         if creator == child {
             return;
         }
-        // In this order: see the head of this file.
+        // The bit is cleared before the creator's bit is read: see the head of this file.
         self.put(child, false);
         if self.contains(creator) {
             self.put(child, true);

@@ -195,7 +195,7 @@ static int lt_get_modules(struct lt_fprobe *probe)
 	return err;
 }
 
-/* Several functions with one callback, which is passed one word. */
+/* Several functions with one callback, to which one word is passed. */
 
 struct lt_calls {
 	struct fprobe fp;
@@ -474,7 +474,7 @@ int lt_function_check(const char *name)
 		goto out;
 	symbol->symbol_name = name;
 	symbol->flags = KPROBE_FLAG_DISABLED;
-	/* Refuses functions that kprobes must not touch: so do we (func.md). */
+	/* Refuses functions that kprobes must not touch (func.md). */
 	err = register_kprobe(symbol);
 	if (err)
 		goto out;

@@ -330,7 +330,7 @@ bool lt_task_keep(struct task_struct *task, unsigned long *flags)
 		sighand = rcu_dereference(task->sighand);
 		if (!sighand)
 			break;
-		/* It may have been freed and reused, but remains a lock. */
+		/* The memory may have been reused, but remains a lock. */
 		spin_lock_irqsave(&sighand->siglock, *flags);
 		if (sighand == rcu_access_pointer(task->sighand))
 			return true;

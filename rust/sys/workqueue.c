@@ -28,8 +28,8 @@ static DEFINE_MUTEX(lt_wq_lock);
 static bool lt_wq_sought;
 
 /*
- * Whether a member points to a workqueue: a pool_workqueue has only one that
- * does.
+ * Whether a member points to a workqueue. A pool_workqueue has only one such
+ * member.
  */
 static bool lt_wq_is_wq(const struct btf *btf,
 			const struct btf_type *type, u32 wq)
