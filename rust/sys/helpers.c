@@ -674,7 +674,7 @@ void lt_tracepoint_sync(void)
 {
 	tracepoint_synchronize_unregister();
 	/*
-	 * SRCU waits for the probes alone. But sections of a probe with
+	 * SRCU waits only for the probes. But sections of a probe with
 	 * preemption off also count as RCU readers, and callers such as
 	 * rust/trackers/offcpu.rs rely on the end of all such sections, in
 	 * probes or elsewhere.

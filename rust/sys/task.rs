@@ -83,8 +83,8 @@ mod in_place {
     #[inline(always)]
     fn preempt_count() -> u32 {
         let count;
-        // SAFETY: Reads a per-CPU variable. Only its lower half is tested, if it has two: that half
-        // is the same on every CPU where the caller may run.
+        // SAFETY: Reads a per-CPU variable. If it has two halves, only the lower half is tested,
+        // which is the same on every CPU where the caller may run.
         unsafe {
             asm!(
                 "mov {count:e}, dword ptr gs:[rip + {counter}]",

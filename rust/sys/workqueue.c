@@ -73,9 +73,8 @@ static bool lt_wq_member(const struct btf *btf, u32 id, u32 wq,
 /*
  * Searches only once: a search takes a reference that a module cannot drop, as
  * btf_put() is not exported. The reference is to the kernel's own BTF, where
- * these types are found before any module is searched, and which is never
- * freed: each load of this module leaks two counts of a refcount_t, and no
- * memory.
+ * these types are found before any module is searched. That BTF is never freed:
+ * each load of this module leaks two counts of a refcount_t, and no memory.
  */
 void lt_wq_find_names(void)
 {

@@ -126,8 +126,8 @@ pub(crate) fn check(values: &Values) -> Option<(usize, &'static str)> {
     (begin != end).then_some((PARAM_END_KEY, "expected as many fields as begin_key has"))
 }
 
-/// Returns the fields of the key at the end: `list`, the value of `end_key`, or the fields of
-/// `begin_key` if that is empty.
+/// Returns the fields of the key at the end: `list`, the value of `end_key`; or if `list` is empty,
+/// the fields of `begin_key`.
 fn end_key(list: u64, values: &Values) -> u64 {
     match list {
         0 => values[PARAM_BEGIN_KEY] as u64,

@@ -23,11 +23,11 @@
 //! The chain moves with the tip; a branch copies the chain. A chain becomes text only when it is
 //! read. Its steps add up exactly to the delay (`chain`).
 //!
-//! Kernel threads are hops: the chain continues through a kernel thread. It ends with the first
-//! user-space task, the *target*, to which the filter applies; with `kthreads=1`, a kernel thread
-//! may be the target, too. A tip that reaches no target ends with the work of its thread, and is
-//! counted as `gone`. With `end=work`, the target's chain continues under a cookie, from `begin` to
-//! `done` (`work`).
+//! Kernel threads are hops: the chain continues through a kernel thread. The chain ends with the
+//! first user-space task, the *target*, to which the filter applies; with `kthreads=1`, a kernel
+//! thread may be the target, too. A tip that reaches no target ends with the work of its thread,
+//! and is counted as `gone`. With `end=work`, the target's chain continues under a cookie, from
+//! `begin` to `done` (`work`).
 //!
 //! # Contexts
 //!

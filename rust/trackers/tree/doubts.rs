@@ -22,10 +22,10 @@
 //!   1 the waker still holds its lock, since it waits until the task has left its CPU; or it has
 //!   set the state to `WAKING`, and left the wakeup to that CPU. If neither is true, the waking is
 //!   over: case 2, and the tip is dropped.
-//! - *The switch to the task.* If it has slept in between, this waking has ended that sleep: a
-//!   later one would have dropped the tip. The task has slept if it has left its CPU voluntarily,
-//!   which the kernel counts before `sched_switch`; if not, it was only preempted, and the tip is
-//!   dropped.
+//! - *The switch to the task.* If the task has slept in between, this waking has ended that sleep:
+//!   a later waking would have dropped the tip. The task has slept if it has left its CPU
+//!   voluntarily, which the kernel counts before `sched_switch`. If not, the task was only
+//!   preempted, and the tip is dropped.
 //! - *The waker itself*, when the tip has been made: if the task has gone to sleep meanwhile, the
 //!   waker's view is final, since only the waker can end that sleep. If the task has left its CPU
 //!   meanwhile, and is awake, it did not sleep, and the tip is dropped. The waker reads first
@@ -123,8 +123,8 @@ impl Probes {
         // still awake after that, the next switch sees the tip, or leaves the decision to a later
         // switch.
         fence(Ordering::SeqCst);
-        // Read first, so that a sleep for which the task has left is seen in the read of the
-        // runqueue, which begins with an acquire.
+        // The count is read first, so that a sleep for which the task has left is seen in the read
+        // of the runqueue, which begins with an acquire.
         let has_left = wakee.leaves() != leaves;
         if !wakee.is_awake() {
             let sleep = Sleep::of_sleeper(&wakee);
@@ -148,7 +148,7 @@ impl Probes {
         if state.is_preempted() {
             return;
         }
-        // Not claimed: a waker that drops the tip must find it.
+        // The tip is not claimed: a waker that drops the tip must find it.
         let is_there = |event: &EventCopy<1, DATA>| {
             Counts(event.data[CHAIN_AT + COUNTS]).state() == State::Doubted
         };
