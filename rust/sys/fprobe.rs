@@ -102,7 +102,7 @@ pub(crate) trait Observer<S>: Target {
     /// a former one that was removed.
     fn returned(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame, word: u64);
 
-    /// Called instead of the others when a function is called, or returns, while an observer is
+    /// Called instead of [`Observer::entered`] or [`Observer::returned`] while an observer is
     /// running or readers are being woken.
     fn within_ourselves(&self, guard: &PreemptGuard);
 

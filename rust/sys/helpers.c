@@ -330,7 +330,7 @@ bool lt_task_keep(struct task_struct *task, unsigned long *flags)
 		sighand = rcu_dereference(task->sighand);
 		if (!sighand)
 			break;
-		/* The memory may have been reused, but remains a lock. */
+		/* sighand may have been reused, but siglock is still a lock. */
 		spin_lock_irqsave(&sighand->siglock, *flags);
 		if (sighand == rcu_access_pointer(task->sighand))
 			return true;
@@ -466,7 +466,7 @@ static notrace void lt_waker_call(struct lt_waker *waker, lt_waker_fn fn,
 	place = &(*raw_cpu_ptr(&lt_waking))[kind];
 	outer = READ_ONCE(*place);
 	WRITE_ONCE(*place, current);
-	/* A probe called from here is in the same task, so it sees this. */
+	/* A probe called from here is in the same task, so it sees the count. */
 	atomic_inc(&lt_callbacks);
 	fn(waker, waker->owner);
 	atomic_dec(&lt_callbacks);
@@ -626,7 +626,7 @@ int lt_stream_open(struct inode *inode, struct file *file)
 /*
  * A kernel that protects its memory from root (lockdown=confidentiality) closes
  * tracefs and perf; the same applies to the content of our files, and to what
- * they let the writer observe. Checked last, as a refusal is logged.
+ * they let the writer observe. Lockdown is checked last, as a refusal is logged.
  */
 bool lt_may_open(const struct inode *inode, const struct file *file)
 {

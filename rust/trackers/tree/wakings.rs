@@ -274,7 +274,7 @@ impl Probes {
     #[inline(never)]
     fn is_target(&self, wakee: TaskRef<'_>, first_cpu: u32) -> bool {
         let core = &self.core;
-        // By default, all threads of programs.
+        // By default, all threads of programs are targets.
         if core.are_default(TARGETS) {
             return !wakee.is_of_kernel();
         }
