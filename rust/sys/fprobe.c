@@ -454,7 +454,7 @@ static notrace void lt_function_stub(unsigned long ip, unsigned long parent_ip,
 
 int lt_function_check(const char *name)
 {
-	/* Neither is ever armed: one finds the address, the other checks it. */
+	/* Never armed: `symbol` finds the address, and `ops` checks it. */
 	struct kprobe *symbol;
 	struct ftrace_ops *ops;
 	struct module *module;

@@ -466,7 +466,7 @@ static notrace void lt_waker_call(struct lt_waker *waker, lt_waker_fn fn,
 	place = &(*raw_cpu_ptr(&lt_waking))[kind];
 	outer = READ_ONCE(*place);
 	WRITE_ONCE(*place, current);
-	/* A probe called from here is in the same task, so it sees the count. */
+	/* A probe called from here is in this task, so it sees the count. */
 	atomic_inc(&lt_callbacks);
 	fn(waker, waker->owner);
 	atomic_dec(&lt_callbacks);
@@ -546,7 +546,7 @@ void lt_waker_free(struct lt_waker *waker)
 	for (;;) {
 		bool empty;
 
-		/* Under the lock: the last waiter may still be unlocking it. */
+		/* Takes the lock: the last waiter may still be unlocking it. */
 		spin_lock_irq(&waker->queue.lock);
 		empty = list_empty(&waker->queue.head);
 		spin_unlock_irq(&waker->queue.lock);
@@ -626,7 +626,7 @@ int lt_stream_open(struct inode *inode, struct file *file)
 /*
  * A kernel that protects its memory from root (lockdown=confidentiality) closes
  * tracefs and perf; the same applies to the content of our files, and to what
- * they let the writer observe. Lockdown is checked last, as a refusal is logged.
+ * they let the writer observe. This is checked last, as a refusal is logged.
  */
 bool lt_may_open(const struct inode *inode, const struct file *file)
 {
