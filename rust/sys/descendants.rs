@@ -210,7 +210,7 @@ impl Members {
         }
     }
 
-    /// Makes one pass over all processes. Returns whether it has added any.
+    /// Makes one pass over all processes. Returns whether the pass has added a process.
     fn add_children(&self) -> bool {
         let mut has_added = false;
         let mut next = 1;
@@ -225,9 +225,9 @@ impl Members {
         has_added
     }
 
-    /// Adds the process of this number if its parent is a member; `task` was found by the number.
-    /// Returns whether it was added, or `None` if a task was released meanwhile, so that the number
-    /// must be looked up again.
+    /// Adds the process with this ID if its parent is a member; `task` was found by the ID. Returns
+    /// whether it was added, or `None` if a task was released meanwhile, so that the ID must be
+    /// looked up again.
     fn add_if_child(&self, number: u32, task: TaskRef<'_>) -> Option<bool> {
         if task.pid() != number || self.contains(number) {
             return Some(false);

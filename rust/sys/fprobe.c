@@ -210,7 +210,7 @@ struct lt_slot {
 		struct lt_fprobe probe;
 		struct lt_calls calls;
 	};
-	/* The slot was registered before. */
+	/* Whether the slot was registered before. */
 	bool stands;
 	/* The next slot in lt_slots. */
 	struct lt_slot *next;

@@ -20,7 +20,7 @@
 /* Offsets of the workqueue in a pool_workqueue, and of the name in a workqueue. */
 static u32 lt_pwq_wq;
 static u32 lt_wq_name;
-/* Both offsets are known. */
+/* Whether both offsets are known. */
 static bool lt_wq_has_names;
 
 #if IS_ENABLED(CONFIG_DEBUG_INFO_BTF) && IS_ENABLED(CONFIG_BPF_SYSCALL)

@@ -102,7 +102,7 @@ impl Spent {
     }
 
     /// Returns the parts of a wait of length `wait` that began at the totals `self` and ends at the
-    /// totals `now`; `None` if it is too long.
+    /// totals `now`; `None` if the wait is too long.
     ///
     /// Totals read by another CPU may be slightly off, since they were read one after the other: a
     /// part that would be negative is 0, and together the parts are at most the wait.
