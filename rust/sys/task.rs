@@ -477,7 +477,7 @@ impl<'a> TaskRef<'a> {
         if on_rq == 0 || read!(self, se.sched_delayed) != 0 {
             return false;
         }
-        // The task's CPU dequeues it later: se.on_rq = 0, sched_delayed = 0, on_rq = 0, in this
+        // The task's CPU then dequeues it: se.on_rq = 0, sched_delayed = 0, on_rq = 0, in this
         // order. So a task that still seems to be on the queue may be asleep. Tasks of other
         // classes also have an se.on_rq of 0. A task of sched_ext counts as asleep if it was
         // preempted on its way to sleep, and so does a task that is off the queue to get another

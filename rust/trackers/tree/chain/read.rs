@@ -123,7 +123,7 @@ pub(crate) fn split(chain: &[u64; WORDS], end: u64) -> ([u64; SPLIT], &[u64]) {
     let mut counts = chain.counts();
     counts.set_end(end);
     if counts.state() == State::Leaving {
-        // Alerts have no word for this state. The target was still running in it.
+        // Alerts have no word for this state, in which the target was still running.
         counts.set_state(State::Running);
     }
     head[COUNTS - MORE] = counts.0;
