@@ -21,8 +21,8 @@
 //!
 //! The kernel patches none of these. It does patch its code that turns interrupts off, by a flag or
 //! by priority (`CONFIG_ARM64_PSEUDO_NMI`): this remains a call of C. It also patches
-//! this_cpu_ptr(), which reads the offset from `tpidr_el1` or `tpidr_el2`: here, the offset is read
-//! from `__per_cpu_offset`, where the kernel has taken it from.
+//! this_cpu_ptr(), which reads the offset from `tpidr_el1` or `tpidr_el2`. Here, the offset is read
+//! from `__per_cpu_offset`, from which the kernel has set that register.
 //!
 //! The structures are those of the `kernel` crate's bindings. helpers.c asserts what is assumed
 //! about the two halves.

@@ -35,7 +35,7 @@
 //! Ours, of 4 to 7 instructions, are not patched, and work on every processor. If many CPUs change
 //! one word at the same time, they may be slower than LSE (not measured); in the engine, few words
 //! are shared in this way. With `CONFIG_LTO`, `READ_ONCE` also acquires, so that the compiler
-//! cannot break a dependency between loads. Here, a load that must be ordered says `Acquire`.
+//! cannot break a dependency between loads. Here, a load that must be ordered uses `Acquire`.
 //!
 //! On other architectures, with inline helpers, and with sanitizers that check each access (KASAN,
 //! KCSAN), this file reexports `kernel::sync::atomic`.
@@ -52,7 +52,7 @@
 #[allow(unused_imports, reason = "not every user of this file needs each")]
 pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
 
-/// Clears a byte of a word: number `byte`, whose value is `value`. No other CPU changes that byte.
+/// Clears byte number `byte` of a word; that byte has the value `value`. No other CPU changes it.
 #[cfg(not(all(
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(CONFIG_RUST_INLINE_HELPERS),
@@ -148,7 +148,8 @@ mod inline {
             if !matches!(O::TYPE, OrderingType::Relaxed) {
                 return T::store_release(self, value);
             }
-            // SAFETY: As in `load`; as by WRITE_ONCE.
+            // SAFETY: As in `load`; volatile, so that it is written once and in one piece, as by
+            // WRITE_ONCE.
             unsafe { self.as_ptr().write_volatile(value) };
         }
 

@@ -67,8 +67,8 @@ impl Action<'_> {
     }
 
     /// Passes the name of the action to `see`, in as many words as [`Action::name`] returns. The
-    /// bytes after its NUL are arbitrary, and a long name has no NUL: for callers that use few of
-    /// the names, and truncate those themselves.
+    /// bytes after its NUL are arbitrary, and a long name has no NUL. For callers that use few of
+    /// the names that they get, and truncate these names themselves.
     #[inline(always)]
     pub(crate) fn with_uncut_name(&self, see: impl FnOnce([u64; NAME_WORDS])) {
         #[cfg(any(

@@ -527,7 +527,7 @@ macro_rules! tracker {
         /// Number of words that an event keeps.
         const WORDS: usize = $crate::trackers::declare::tracker!(@words $keeps);
 
-        #[allow(dead_code, reason = "it may attach others")]
+        #[allow(dead_code, reason = "a tracker with `attach` may attach other probes")]
         fn probes() -> impl IntoIterator<
             Item = $crate::sys::tracepoint::Probe<'static, Probes>,
         > {

@@ -48,7 +48,8 @@ macro_rules! atomic_word {
             #[inline(always)]
             fn store_release(word: &Atomic<Self>, value: Self) {
                 barrier();
-                // SAFETY: As in `load_acquire`; as by WRITE_ONCE.
+                // SAFETY: As in `load_acquire`; volatile, so that it is written once and in one
+                // piece, as by WRITE_ONCE.
                 unsafe { word.as_ptr().write_volatile(value) };
             }
 

@@ -98,8 +98,8 @@ impl Taken<'_> {
         }
     }
 
-    /// Appends the step to a tip with notes. By value, so that the common case keeps all of it in
-    /// registers.
+    /// Appends the step to a tip with notes. Takes the step and the tip by value, so that the
+    /// common case keeps both in registers.
     #[inline(never)]
     fn append_unsettled(self, mut tip: Tip<'_>, now: u64) {
         let mut chain = settled_chain(&tip);
@@ -289,8 +289,8 @@ impl Probes {
     }
 
     /// Returns the totals of this CPU at `now`, its logs until this switch, and the minimum length
-    /// of a wait for which they are reported: a sixteenth of the threshold. A chain of steps that
-    /// are all shorter would need more of them than there is room for.
+    /// of a wait for which they are reported: a sixteenth of the threshold. A late chain with only
+    /// shorter steps would need more steps than there is room for.
     #[inline(always)]
     fn spent_here(&self, guard: &Guard, now: u64) -> Option<(Spent, Logs<'_>, u64)> {
         let logs = self.own.logs(guard)?;

@@ -24,10 +24,10 @@
 //! - The CPU of the task changes and ends the tip, as its owner. A switch-out is only applied to a
 //!   tip that is `Running` or `Leaving`: a tip in any other state is already the task's next one,
 //!   from a waker that was faster.
-//! - A waker that finds the task asleep makes a new tip. If the task sleeps in the middle of its
-//!   work, by its state, the waker only notes the waking on the existing tip.
-//! - A waker that finds the task awake only notes that on the existing tip. The task may still go
-//!   to sleep in the next moment, so the waker makes a new tip, too, which is in doubt (doubts.rs).
+//! - A waker that finds the task asleep makes a new tip. If the task's state shows that it sleeps
+//!   in the middle of its work, the waker only notes the waking on the existing tip.
+//! - A waker that finds the task awake notes that on the existing tip. The task may still go to
+//!   sleep in the next moment, so the waker also makes a new tip, which is in doubt (doubts.rs).
 //! - A task without a tip that waits for a lock, asleep or awake, gets none from its waker.
 //! - While the task waits for a CPU, it may be moved to another one: by its waker, before the task
 //!   is on a runqueue, or by a CPU that holds the locks of both runqueues. In neither case is the

@@ -175,7 +175,7 @@ impl Probes {
         let waking = Waking::new(wakee, cpu, now, None);
         let mut chain = InTip(draft.open());
         let is_of_thread = || waking.is_of_thread();
-        // Read again where it is needed: keeping the first result would cost a register.
+        // The context is read again: keeping the first result would cost a register.
         let context = Context::current();
         let start = self.chain(guard, context, &current, &mut chain, cpu, is_of_thread);
         let Some(start) = start else { return };
@@ -274,7 +274,7 @@ impl Probes {
     #[inline(never)]
     fn is_target(&self, wakee: TaskRef<'_>, first_cpu: u32) -> bool {
         let core = &self.core;
-        // By default, all threads of programs.
+        // By default, all threads of programs are targets.
         if core.are_default(TARGETS) {
             return !wakee.is_of_kernel();
         }

@@ -44,7 +44,7 @@ impl Called {
                 word.store(value, Relaxed);
             }
         });
-        // Last: fewer values must be kept in registers during the call.
+        // The clock is read last: fewer values must be kept in registers during the call.
         let now = now();
         self.entered.store(now, Relaxed);
         now

@@ -46,8 +46,8 @@ struct Clock {
 pub(crate) struct Thread {
     task: Word,
     subject: Word,
-    /// When the thread was woken; 0 if it has lost the CPU since: then the time from the waking to
-    /// the switch is not one wait for the CPU.
+    /// When the thread was woken; 0 if the thread has lost the CPU since. The time from the waking
+    /// to the last switch-in is then not one wait for the CPU.
     woken: Word,
     /// The last switch-in; 0 if there was none since the waking.
     switched: Word,
@@ -337,7 +337,7 @@ impl CpuState {
             choice.timers(timer.timing, function)
         };
         let mut chain_from = |base| timer.chain(chain, base, cpu, timers);
-        // Called separately, so that each call is inlined with a known base.
+        // The calls are separate, so that each is inlined with a known base.
         if let Some(called) = self.handler(wakes_thread) {
             chain_from(Base::First(First::of_handler(called, cpu)))
         } else if let Some(first) = self.first_of_vector(cpu) {
@@ -502,7 +502,7 @@ impl CpuState {
             ..served
         };
         let (woken, switched) = (thread.woken.load(Relaxed), thread.switched.load(Relaxed));
-        // Read late, so that no register must keep it.
+        // The name is read late, so that no register must keep it.
         let name = || core::array::from_fn(|at| thread.name[at].load(Relaxed));
         if woken >= raised && switched >= woken {
             let mut row = chain.row::<4>();

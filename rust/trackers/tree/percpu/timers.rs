@@ -150,8 +150,8 @@ pub(super) struct Expired {
 }
 
 impl Expired {
-    /// Makes the chain to the function of a timer whose delay counts from when it was due, on a
-    /// chain that has begun. Returns its start.
+    /// Makes the chain to the function of a timer whose delay counts from its due time; the
+    /// function is called on the chain `base`. Returns the start of the new chain.
     #[inline(always)]
     pub(super) fn due_on(self, chain: &mut impl Words, base: (u64, &Kept<'_>), cpu: u32) -> u64 {
         let step = |kind| Step {
