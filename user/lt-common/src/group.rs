@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Cgroups of version 2: their names, their numbers, and which of them exist.
+//! Cgroups of version 2: their names, their numbers, and whether they exist.
 //!
-//! An instance that is limited to a cgroup keeps the number of that cgroup, which no later cgroup has. When a systemd
-//! unit or a container restarts, its cgroup is removed, and created again with another number: no task passes the
-//! filter of the instance any longer.
+//! An instance that is limited to a cgroup keeps the number of that cgroup. No later cgroup gets this number. When a
+//! systemd unit or a container restarts, its cgroup is removed, and created again with another number: no task passes
+//! the filter of the instance any longer.
 
 mod followed;
 
@@ -86,7 +86,7 @@ fn root() -> Option<PathBuf> {
 /// Finds instances that are limited to a cgroup that does not exist.
 #[derive(Debug)]
 pub struct Groups {
-    /// The root of all cgroups; `None` if some of them are not visible here.
+    /// The root of all cgroups; `None` if some cgroups are not visible here.
     root: Option<PathBuf>,
     /// The directory in which a cgroup was found, by its number; `None` if it was not found.
     known: HashMap<u64, Option<PathBuf>>,

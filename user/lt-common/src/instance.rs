@@ -115,8 +115,8 @@ fn show(tracker: &str) -> String {
 /// Start of the names of instances that [`try_out`] creates; the PID of the process follows.
 const TRIED: &str = "_try_";
 
-/// Minimum age of an instance that [`remove_tried`] removes, ns. In another PID namespace, a process that still uses it
-/// may have its PID.
+/// Minimum age of an instance that [`remove_tried`] removes, ns. A process that is not visible here, in another PID
+/// namespace, may still use a younger instance.
 const TRIAL: u64 = 10_000_000_000;
 
 /// Removes and reports instances that killed runs of [`try_out`] have left.
@@ -354,7 +354,7 @@ mod tests {
         assert!(is_removed(left, 0, 5));
         assert!(!is_removed(left, 1, 5));
         assert!(!is_removed(left, 0, clock::monotonic()));
-        // The process of the first one runs. The others are instances of users.
+        // The process of `_try_1` runs. The other two are instances of users.
         for other in ["_try_1", "_try_mine", "try_4294967295"] {
             assert!(!is_removed(other, 0, 5), "{other}");
         }

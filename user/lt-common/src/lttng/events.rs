@@ -19,7 +19,7 @@ pub(super) const OF_THREADS: [&str; 6] = [
 /// Stages of a request.
 pub(super) const OF_REQUESTS: [&str; 3] =
     ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
-/// Shows which disk was waited for, however it signals completion.
+/// Shows for which disk a thread waited, however that disk signals completion.
 const OF_DISKS: &str = "block_rq_complete";
 /// Stages before completion: a bio is submitted and gets a request, and the request is issued.
 pub(super) const OF_PLACES: [&str; 5] = [
