@@ -17,10 +17,10 @@
 //!   was closed before. Its file is then not known, but it never has the name of another file.
 //! - *io_uring closes and opens descriptors without a system call.* The descriptors of a process that uses it are not
 //!   known.
-//! - *Threads share descriptors*, see `tables.rs`. The flags of `clone3` are not recorded. A thread that it creates is
-//!   taken to share the table of its process: no known program creates threads with tables of their own. A process that
-//!   it creates may share the table or have a copy. Until that process calls exec or exits, no name is added to the
-//!   table.
+//! - *Threads share descriptors*, see `tables.rs`. The flags of `clone3` are not recorded. A thread created by `clone3`
+//!   is taken to share the table of its process: no known program creates threads with tables of their own. A process
+//!   created by `clone3` may share the table or have a copy. Until that process calls exec or exits, no name is added to
+//!   the table.
 //! - *Another thread may change a descriptor during a call.* The call is then on an unknown file, and a descriptor that
 //!   it returns is not known, either.
 //! - *An exec may change the number of its thread* to the number of the process, whose other threads have ended. The
@@ -235,7 +235,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Limits the memory for names and descriptors, in bytes. What exceeds it is not known.
+    /// Limits the memory for names and descriptors, in bytes. Names and descriptors beyond the limit are not known.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.limit = Some(bytes);
     }
@@ -347,7 +347,7 @@ impl Files {
         }
         let step = self.step;
         let (fd, file, then) = match access {
-            // Kept, so that its end does not seem to lack a start: close(-1), for example.
+            // The call, for example close(-1), is kept, so that its end does not seem to lack a start.
             Access::Nothing if changes_table(call) => (None, None, Then::Nothing),
             Access::Nothing => return,
             Access::Anything => {

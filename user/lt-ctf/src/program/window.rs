@@ -30,7 +30,7 @@ pub(crate) struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// Returns `pos` + `size`, if it is inside.
+    /// Returns `pos` + `size`, if this is inside the window.
     #[inline]
     pub(crate) fn after(&self, pos: u64, size: u64) -> Result<u64, Stop> {
         let end = pos.saturating_add(size);

@@ -208,14 +208,14 @@ impl Reader {
     /// Connects the streams of a session that rotates: each trace has a part of every stream, and the counters of
     /// discarded events continue.
     fn connect(&mut self) {
-        // Finding a counter takes the headers of all packets, so only if one is needed.
+        // Finding the counters takes the headers of all packets. This is not done if no counter is needed.
         if self.traces.len() < 2 || !self.continues {
             return;
         }
         let origins = self.feeds.iter().map(|feed| &feed.origin);
         let span = |of: &Origin| of.span(&self.traces.get(of.trace)?.schema);
         let spans: Vec<_> = origins.map(span).collect();
-        // A stream without an ID cannot be told from the streams of other CPUs.
+        // A stream without an ID cannot be distinguished from the streams of other CPUs.
         let place = |span: &Span, number: u64| {
             let uuid = self.traces.get(span.trace)?.schema.uuid()?;
             let (class, id) = span.stream;

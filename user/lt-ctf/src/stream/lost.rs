@@ -37,7 +37,7 @@ pub struct Lost {
 }
 
 impl Stream {
-    /// Sets the counter of discarded events before the first packet: the stream continues one of another trace.
+    /// Sets the counter of discarded events before the first packet: the stream continues a stream of another trace.
     pub(crate) fn continue_from(&mut self, discarded: u64) {
         (self.earlier, self.discarded) = (Some(discarded), Some(discarded));
     }

@@ -98,7 +98,7 @@ impl Stream {
             ..Packet::default()
         };
         self.pos = 0;
-        // The packets of a stream usually have one size: what follows this one is read with its own packet.
+        // The packets of a stream usually have one size. Bytes beyond this size are read with the next packet.
         let usual = self.before.as_ref().map_or(u64::MAX, |before| before.total);
         let usual = usize::try_from(usual.max(PAGE)).unwrap_or(usize::MAX);
         self.fill(0, self.size.min(usual))?;
@@ -164,7 +164,7 @@ impl Stream {
         Ok(true)
     }
 
-    /// Reads the header and the context of the packet in the window; `pos` is then behind them.
+    /// Reads the header and the context of the packet in the window, and moves `pos` to their end.
     fn packet_header(&mut self, schema: &Schema) -> Result<(), Stop> {
         self.state.roles = Roles {
             time: self.cycles,

@@ -230,8 +230,8 @@ impl Cause {
     }
 }
 
-/// The leaf that ended a sleep. Unless the timer that ended it is known to be the thread's own, the cause may be one
-/// whose events are missing.
+/// The leaf that ended a sleep. If this is a timer that is not known to be the thread's own, the cause may be a disk or
+/// the dirty limit, if their events are not recorded.
 fn ended(model: &Model, interval: &Interval, sleep: Sleep, context: Context) -> Leaf {
     let leaf = context.into();
     if leaf != Leaf::Timer {

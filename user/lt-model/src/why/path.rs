@@ -406,9 +406,9 @@ impl Walk<'_> {
         self.piece(id, (end, to), rest, None, inside);
     }
 
-    /// Returns the cause of a wait, given the `cause` that its waker shows. The two differ if a disk ended the wait by
-    /// completing another thread's request: its stages are not the stages of the waiting thread's own request. They
-    /// also differ if the waiting thread had no request yet, as `slept` or later events show.
+    /// Returns the cause of a wait, given the `cause` that its waker shows. The two causes differ if a disk ended the
+    /// wait by completing another thread's request: the stages of that request are not the stages of the waiting
+    /// thread's own request. They also differ if the waiting thread had no request yet, as `slept` or later events show.
     fn of_others(
         &self,
         id: ThreadId,
@@ -539,8 +539,8 @@ enum Helps {
     From(u64),
 }
 
-/// The cause on whose behalf a thread, running a softirq that was left to it, wakes another: the handler that raised
-/// the softirq, or else the softirq's usual cause. Packets may be the waker's own, unless it only runs softirqs.
+/// The cause on whose behalf a thread that runs a softirq left to it wakes another thread: the handler that raised the
+/// softirq, or else the softirq's usual cause. Packets may be the waker's own, unless it only runs softirqs.
 fn left_to(context: Option<Context>, is_of_softirqs: bool) -> Option<Leaf> {
     let Some(Context::Softirq {
         vector,
