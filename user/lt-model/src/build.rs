@@ -13,8 +13,8 @@
 //! - *A wakeup may precede its sleep.* A thread on its way to sleep may be woken from another processor before its
 //!   `sched_switch`. The wakeup of a running thread is therefore kept, and ends its sleep if the thread is switched out
 //!   as blocked. If the thread was not on its way to sleep, the wakeup is void: `sched_wakeup` follows while the thread
-//!   still runs, or the thread does something else first. The wakeup is also void if the thread is woken again before it
-//!   has run, since only sleeping threads are woken.
+//!   still runs, or the thread does something else first. The wakeup is also void if the thread is woken again before
+//!   it has run, since only sleeping threads are woken.
 //! - *An interrupt has a tail.* Threads of interrupts and of softirqs are woken just after the handler ends. For a
 //!   short time, such a wakeup therefore belongs to the interrupt that ended last, unless something else happens on
 //!   that processor first.
@@ -29,9 +29,9 @@
 //! - *A softirq may be preempted* (PREEMPT_RT). It continues when its thread does.
 //! - *A thread in user mode cannot wake another.* A wakeup on its processor then comes from an interrupt or a fault
 //!   that the events do not show. A thread is known to be in user mode only if all system calls are recorded.
-//! - *A thread that waits for a processor may be moved to another one* (`sched_migrate_task`). The thread waits for each
-//!   processor while it is queued there. If it runs on a processor on which it was not queued, and no event shows the
-//!   move, the processors that it waited for are unknown.
+//! - *A thread that waits for a processor may be moved to another one* (`sched_migrate_task`). The thread waits for
+//!   each processor while it is queued there. If it runs on a processor on which it was not queued, and no event shows
+//!   the move, the processors that it waited for are unknown.
 //! - *In a gap anything may have happened.* The state of the thread that ran there is unknown from then on, until an
 //!   event shows it again. So is the state of a thread that waited for that processor, since the thread may have run.
 //!   A sleeping thread may also have run there: its state is not recorded during the gap, and its waker ended only the

@@ -200,8 +200,8 @@ pub enum What<'a> {
         /// The disk to which the data is written.
         disk: Option<Disk>,
     },
-    /// A request of a disk, or a bio of a disk or of a stacked device, reaches a stage. A bio of a partition counts as a
-    /// bio of the disk.
+    /// A request of a disk, or a bio of a disk or of a stacked device, reaches a stage. A bio of a partition counts as
+    /// a bio of the disk.
     Request {
         /// The stage.
         stage: Stage,
@@ -217,8 +217,8 @@ pub enum What<'a> {
         /// The disk.
         disk: Disk,
     },
-    /// `block_bio_remap`: a stacked device passes a bio on to another device, or a bio of a partition becomes a bio of the
-    /// disk.
+    /// `block_bio_remap`: a stacked device passes a bio on to another device, or a bio of a partition becomes a bio of
+    /// the disk.
     Remap {
         /// The stacked device or the partition, and the first sector there.
         from: (Disk, u64),

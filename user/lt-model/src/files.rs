@@ -19,8 +19,8 @@
 //!   known.
 //! - *Threads share descriptors*, see `tables.rs`. The flags of `clone3` are not recorded. A thread created by `clone3`
 //!   is taken to share the table of its process: no known program creates threads with tables of their own. A process
-//!   created by `clone3` may share the table or have a copy. Until that process calls exec or exits, no name is added to
-//!   the table.
+//!   created by `clone3` may share the table or have a copy. Until that process calls exec or exits, no name is added
+//!   to the table.
 //! - *Another thread may change a descriptor during a call.* The call is then on an unknown file, and a descriptor that
 //!   it returns is not known, either.
 //! - *An exec may change the number of its thread* to the number of the process, whose other threads have ended. The

@@ -98,8 +98,8 @@ pub use wanted::Wanted;
 /// The activity of threads and processors.
 #[derive(Debug, Default)]
 pub struct Model {
-    /// All threads that the events mention, in the order of their first event. If a thread number is reused, each of its
-    /// threads is in the list.
+    /// All threads that the events mention, in the order of their first event. Threads that have the same number, one
+    /// after another, are separate elements.
     pub threads: Vec<Thread>,
     /// The processors, by number.
     pub processors: Vec<Processor>,

@@ -91,7 +91,7 @@ pub enum Analysis {
 trait Machine: fmt::Debug {
     fn see(&mut self, ground: &mut Ground, seen: &Seen<'_>);
 
-    /// Events of this CPU are not recorded from `time` on.
+    /// Handles a gap: events of this CPU are not recorded from `time` on.
     fn lost(&mut self, _ground: &mut Ground, _time: u64, _cpu: u32, _why: Why) {}
 
     /// Called once, with the time of the last event.
@@ -134,9 +134,9 @@ impl Builder {
         }
     }
 
-    /// Declares that the trace has a stream of this CPU from `begin` on. Once declared for any CPU, those without a stream
-    /// count as unknown; without any declaration, a CPU counts as recorded from its first event. Must come before the first
-    /// event.
+    /// Declares that the trace has a stream of this CPU from `begin` on. Once declared for any CPU, CPUs without a
+    /// stream count as unknown; without any declaration, a CPU counts as recorded from its first event. Must come
+    /// before the first event.
     pub fn has_stream(&mut self, cpu: u32, begin: u64) {
         self.ground.streams.push(cpu);
         self.ground.lose(cpu, begin, false);

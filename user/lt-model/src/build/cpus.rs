@@ -16,7 +16,8 @@ use crate::tiles::{Kinds, Tiles, with_room};
 pub(super) const TAIL: u64 = 100_000;
 
 /// Time after the completion of a request, ns, in which the wakeup of a thread that waits for it is attributed to the
-/// disk. The wakeup usually comes within some microseconds, but a virtual CPU may lose its processor between the events.
+/// disk. The wakeup usually comes within some microseconds, but a virtual CPU may lose its processor between the
+/// events.
 pub(super) const SLOW_TAIL: u64 = 10_000_000;
 
 /// Maximum time after an interrupt, ns, that a CPU spends on softirqs before it leaves them to a thread. The time for

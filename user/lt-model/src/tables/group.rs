@@ -195,7 +195,8 @@ pub struct Case {
     pub begin: u64,
     /// Its end, ns.
     pub end: u64,
-    /// The CPU where it ended; for [`Kind::Preempted`], the CPU that the thread left; for [`Kind::Sleep`], the waker's.
+    /// The CPU where it ended; for [`Kind::Preempted`], the CPU that the thread left; for [`Kind::Sleep`], the waker's
+    /// CPU.
     pub cpu: u32,
     /// The thread, if known.
     pub thread: Option<TaskId>,

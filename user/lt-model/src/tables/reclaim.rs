@@ -39,7 +39,7 @@ impl Reclaims {
         if kind == Reclaim::Kswapd && !ground.spans(earlier) {
             self.open.insert((tid, kind), earlier);
         } else {
-            // The end of the earlier one is missing.
+            // The end of the earlier operation is missing.
             let who = ground.named(tid);
             self.table.miss(seen.time, Some(who), ground.why());
         }

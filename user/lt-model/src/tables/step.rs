@@ -81,7 +81,7 @@ pub enum Operation {
     Write,
     /// Makes the disk write out its cache.
     Flush,
-    /// Gives blocks back to the disk.
+    /// Marks blocks as unused.
     Discard,
     /// Anything else.
     Other,

@@ -171,7 +171,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn buckets_are_those_of_the_kernel_module() {
+    fn buckets_match_the_buckets_of_the_kernel_module() {
         // The bounds that an instance's histogram prints.
         for (low, high) in [
             (0, 1),

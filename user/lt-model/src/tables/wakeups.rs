@@ -80,7 +80,7 @@ impl Wakeups {
             Some(woken) if woken.awake && thread.asleep => woken.awake = false,
             Some(woken) => {
                 if !woken.awake {
-                    // The switch to it is missing.
+                    // The switch to the thread is missing.
                     let who = ground.named(tid);
                     self.table.miss(time, Some(who), ground.why());
                 }
@@ -138,7 +138,7 @@ impl Machine for Wakeups {
                 case.priority = next_prio;
                 match (woken.awake, ground.spans(woken.since)) {
                     (_, true) => self.table.miss_case(&case, ground.why()),
-                    // The switch from it is missing.
+                    // The switch from the thread is missing.
                     (true, false) => self.table.miss_case(&case, Why::Lost),
                     (false, false) => self.table.measure(&case),
                 }

@@ -95,7 +95,7 @@ impl Works {
         let since = ground.mark(seen.time);
         let running = Running { since, object };
         if self.running.insert((item.work, tid), running).is_some() {
-            // The end of an earlier one is missing.
+            // The end of an earlier item is missing.
             let who = ground.named(tid);
             self.work.miss(seen.time, Some(who), ground.why());
         }

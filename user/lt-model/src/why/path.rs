@@ -408,7 +408,8 @@ impl Walk<'_> {
 
     /// Returns the cause of a wait, given the `cause` that its waker shows. The two causes differ if a disk ended the
     /// wait by completing another thread's request: the stages of that request are not the stages of the waiting
-    /// thread's own request. They also differ if the waiting thread had no request yet, as `slept` or later events show.
+    /// thread's own request. The causes also differ if the waiting thread had no request yet, as `slept` or later
+    /// events show.
     fn of_others(
         &self,
         id: ThreadId,
