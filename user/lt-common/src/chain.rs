@@ -60,7 +60,7 @@ fn reads(steps: &[ChainStep]) -> Option<(u64, String)> {
 }
 
 /// Returns a sentence on the activity of the CPU in the longest wait for which the alert records that activity.
-/// `None` if the wait is less than 1 % of the delay.
+/// `None` if there is no such wait, or if it took less than 1 % of the delay.
 pub fn interference(alert: &Alert) -> Option<String> {
     let steps = chain(alert).ok()?;
     let told = steps.iter().filter_map(|step| Some((step, step.parts?)));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kept_the_task_from_its_cpu_is_a_sentence() {
+    fn a_sentence_shows_what_kept_the_task_from_its_cpu() {
         let chain_with = |parts: &str| {
             format!("irq:29@1+0 waking:213@1+990 switch:213(lt_target)/120@1+3016500{parts}")
         };

@@ -680,7 +680,7 @@ mod tests {
     }
 
     #[test]
-    fn what_channels_discarded_is_summed_up() {
+    fn discarded_events_of_all_channels_are_summed_up() {
         let xml = "<command xmlns=\"https://lttng.org/xml/ns/lttng-mi\"><output><sessions><session><name>a</name>\
             <domains><domain><channels><channel><name>c</name><attributes><discarded_events>3</discarded_events>\
             <lost_packets>9</lost_packets></attributes></channel><channel><attributes><discarded_events>4\

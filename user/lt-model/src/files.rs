@@ -62,24 +62,24 @@ impl FileName {
 /// What a system call does with files, from its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access<'a> {
-    /// It works on no file, or on several.
+    /// The call works on no file, or on several.
     Nothing,
-    /// It works on this descriptor.
+    /// The call works on this descriptor.
     On(i32),
-    /// It works on this descriptor, and may change whether exec closes it.
+    /// The call works on this descriptor, and may change whether exec closes it.
     Flag(i32),
-    /// It works on the file with this path.
+    /// The call works on the file with this path.
     Path(FilePath<'a>),
-    /// It opens the file with this path.
+    /// The call opens the file with this path.
     Open {
         /// The path.
         path: FilePath<'a>,
         /// Whether exec closes the descriptor, if recorded.
         closes: Option<bool>,
     },
-    /// It creates a descriptor of this kind, such as `socket`.
+    /// The call creates a descriptor of this kind, such as `socket`.
     Create(&'static str),
-    /// It creates a descriptor for the file of another descriptor.
+    /// The call creates a descriptor for the file of another descriptor.
     Dup {
         /// The other descriptor.
         from: i32,
@@ -88,7 +88,7 @@ pub enum Access<'a> {
         /// Whether exec closes the new descriptor.
         closes: bool,
     },
-    /// It closes this descriptor.
+    /// The call closes this descriptor.
     Close(i32),
     /// `close_range`
     CloseRange {
@@ -99,15 +99,15 @@ pub enum Access<'a> {
         /// The flags.
         flags: u64,
     },
-    /// It creates a thread, with these flags (`CLONE_*`) if they are recorded.
+    /// The call creates a thread, with these flags (`CLONE_*`) if they are recorded.
     Clone(Option<u64>),
     /// `unshare`, with these flags.
     Unshare(u64),
-    /// It executes the program with this path.
+    /// The call executes the program with this path.
     Exec(FilePath<'a>),
-    /// It uses an io_uring.
+    /// The call uses an io_uring.
     Ring,
-    /// It may change any descriptor of any thread.
+    /// The call may change any descriptor of any thread.
     Anything,
 }
 
@@ -504,7 +504,7 @@ impl Files {
         let since = call.map_or(self.step, |call| call.step);
         let keeps = |of: &Descriptor| of.closes == Some(false);
         if tid != old {
-            // The number was that of the main thread, which has ended.
+            // The number belonged to the main thread, which has ended.
             self.exit(tid);
         }
         self.tables.copy(old, tid, since, keeps);

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matches_nothing_now_is_reported() {
+    fn a_setting_that_matches_nothing_now_is_reported() {
         let sys = sys(
             "match",
             &[

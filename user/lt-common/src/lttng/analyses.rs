@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_several_analyses_read_is_recorded_once() {
+    fn an_event_of_several_analyses_is_recorded_once() {
         for one in Analysis::value_variants() {
             let (events, _) = events_for(&[*one]);
             assert!(events.contains(&"sched_switch".to_string()), "{one:?}");

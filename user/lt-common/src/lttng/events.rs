@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The kernel events that a flight recorder records by default, and which of them this LTTng supports.
+//! The kernel events that a flight recorder records by default, and whether this LTTng has probes for them.
 
 use anyhow::{Result, bail};
 
@@ -123,8 +123,8 @@ impl Known {
         }
     }
 
-    /// Splits `events` into those with a probe and those without. Adds the alerts to the first list if it is not empty
-    /// and LTTng has a probe for them.
+    /// Splits `events` into events with a probe and events without a probe. Adds the alerts to the first list if that
+    /// list is not empty and LTTng has a probe for alerts.
     pub fn split(&self, events: Vec<String>) -> (Vec<String>, Vec<String>) {
         let (mut there, missing): (Vec<_>, Vec<_>) =
             events.into_iter().partition(|event| self.has(event));

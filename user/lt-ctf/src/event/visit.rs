@@ -9,7 +9,7 @@ use crate::bits::Order;
 use crate::program::{self, Window, align};
 use crate::schema::{Encoding, FieldIndex, Int, Kind, Mappings, NodeId, Schema, within};
 
-/// Maximum number of parts reported for one field: an array of empty elements can have any number of them, and no data.
+/// Maximum number of parts reported for one field: an array can have any number of empty elements, and no data.
 const PARTS: u32 = 1 << 20;
 
 impl<'a> Event<'a> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Recognizes LTTng's two event headers and the header that babeltrace2 writes, which have a fast
-//! path: almost every event has one of them.
+//! path: almost every event has one of these headers.
 
 use crate::bits::Order;
 use crate::schema::{Choice, Fast, Int, Kind, Member, Node, NodeId, Role, Schema, Shape, Slot};

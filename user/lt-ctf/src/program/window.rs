@@ -8,7 +8,7 @@ use crate::schema::Int;
 /// Why a walk stopped before the end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The window ends too early: bits up to this one are needed.
+    /// The window ends too early: the bits before this position are needed.
     More(u64),
     /// The data is invalid.
     Bad(Box<str>),

@@ -114,7 +114,7 @@ impl Feed {
         }
     }
 
-    /// Replaces the batch, which has been read, by the next one.
+    /// Replaces the batch, which has been read, with the next batch.
     fn load(&mut self, ahead: Option<&Ahead>) {
         if let Some(job) = &mut self.job {
             job.stream.next_batch(&job.schema, &mut self.batch);

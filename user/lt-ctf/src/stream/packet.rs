@@ -13,11 +13,13 @@ pub(crate) const MAGIC: u64 = 0xc1fc_1fc1;
 /// Place of a packet, and the contents of its header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Packet {
-    /// Index of its file in the stream, and its offset in the file, in bytes.
+    /// Index of its file in the stream.
     pub(crate) part: usize,
+    /// Offset in the file, in bytes.
     pub(crate) offset: u64,
-    /// Its total size, bytes, and the size of its content, without the padding, bits.
+    /// Total size, in bytes.
     pub(crate) total: u64,
+    /// Size of the content, without the padding, in bits.
     pub(crate) content: u64,
     /// Start of the events, in bits.
     pub(crate) events: u64,

@@ -128,7 +128,7 @@ fn classes_that_multiply_the_common_context() {
     assert!(error.contains("fields of all events"), "{error}");
 }
 
-/// An empty array whose alignment is beyond the end of the file.
+/// An empty array whose aligned start is beyond the end of the file.
 #[test]
 fn a_packet_context_that_ends_beyond_the_packet() {
     let element = role(byte_aligned(8), "packet-sequence-number");

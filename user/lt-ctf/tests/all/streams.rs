@@ -211,7 +211,7 @@ fn a_stream_in_several_files_is_one() {
 }
 
 #[test]
-fn a_clock_of_few_bits_goes_on() {
+fn a_time_of_few_bits_continues_after_a_wraparound() {
     let header = structure(&[
         ("id", role(int(5, false, false), "event-record-class-id")),
         ("t", role(int(11, false, false), "default-clock-timestamp")),
@@ -582,7 +582,7 @@ fn a_growing_stream_is_read_to_its_last_complete_event() {
 }
 
 #[test]
-fn what_was_lost_before_a_cut_packet_does_not_change_how_it_is_read() {
+fn losses_before_a_cut_packet_do_not_change_how_the_packet_is_read() {
     let dir = Dir::new();
     let first = numbered(Packet::default(), &[1, 2]);
     let facts = Packet {

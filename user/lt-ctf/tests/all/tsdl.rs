@@ -197,7 +197,7 @@ fn plain_text_needs_no_signature() {
 }
 
 #[test]
-fn what_is_wrong_with_metadata_is_named() {
+fn an_error_names_the_fault_in_the_metadata() {
     let cases = [
         (
             "trace { byte_order = le; ",

@@ -27,7 +27,7 @@ pub(super) struct Looked {
     /// Its last switch, and its last switch to the idle thread.
     switched: Option<u64>,
     became_idle: Option<u64>,
-    /// The last interrupt that a CPU sent to this one.
+    /// The last interrupt that a CPU sent to this CPU.
     called: Option<u64>,
     /// Time since which it has run neither a SCHED_DEADLINE thread nor a thread of a higher class.
     below_deadline: Option<u64>,

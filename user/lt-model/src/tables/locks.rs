@@ -47,7 +47,7 @@ type Waiter = Result<i32, u32>;
 struct Open {
     kind: &'static str,
     since: Mark,
-    /// Number of open waits inside this one.
+    /// Number of open waits inside this wait.
     inside: u32,
 }
 

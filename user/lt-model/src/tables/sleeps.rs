@@ -36,7 +36,7 @@ pub struct Recorded {
     pub softirqs: bool,
     /// Starts and ends of functions of hrtimers, or of the local timer's interrupt.
     pub timers: bool,
-    /// Starts and ends of interrupts that CPUs send; also true if the architecture has no events of them.
+    /// Starts and ends of interrupts that CPUs send; also true if the architecture has no such events.
     pub ipis: bool,
     /// `timer_expire_entry`.
     pub wheel: bool,

@@ -201,10 +201,10 @@ pub enum PacketStage {
 /// The end of a received packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PacketEnd {
-    /// Its data was copied to user space.
+    /// Data of the packet was copied to user space.
     Copied,
-    /// It was freed after it had served its purpose.
+    /// The packet was freed after it had served its purpose.
     Consumed,
-    /// It was dropped.
+    /// The packet was dropped.
     Dropped,
 }

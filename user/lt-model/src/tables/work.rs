@@ -3,7 +3,7 @@
 //! Work items: from queueing to start, and from start to end.
 //!
 //! A waiting item is identified by its address, a running one by its address and the thread that runs it, as by the
-//! tracker `workqueue`: once its function has been called, the memory of an item may be used for another one.
+//! tracker `workqueue`: once its function has been called, the memory of an item may be used for another item.
 //!
 //! An item that is queued again before it starts was cancelled meanwhile, was moved to the end of the queue
 //! (`mod_delayed_work()`), or had just been taken by a worker. No event shows which, so its wait is not measured. If it

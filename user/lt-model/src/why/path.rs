@@ -42,7 +42,7 @@ pub struct Piece {
     pub cause: Cause,
     /// The processor on which it ran, or for which it waited.
     pub cpu: Option<u32>,
-    /// Number of threads that wait for this one, each for the next.
+    /// Number of threads in the chain of waits above this thread.
     pub depth: usize,
     /// The wait that this piece explains; for the first thread, the requested time.
     pub inside: (u64, u64),
@@ -69,7 +69,7 @@ pub struct Wait {
     pub by: Option<ThreadId>,
     /// The cause, unless a thread ended it.
     pub cause: Option<Cause>,
-    /// Number of threads that wait for this one, each for the next.
+    /// Number of threads in the chain of waits above this thread.
     pub depth: usize,
 }
 

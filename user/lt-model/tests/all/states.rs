@@ -38,7 +38,7 @@ fn a_thread_runs_sleeps_is_woken_and_waits() {
 }
 
 #[test]
-fn what_is_not_seen_is_not_known() {
+fn a_state_that_is_not_recorded_is_not_known() {
     let m = model(&[
         switch(5, 0, 0, R, 8),
         waking(10, 0, 7),

@@ -230,7 +230,7 @@ fn packets_to_this_machine_are_delivered_by_their_sender() {
         "0..6 blocked by NET_RX of irq 5 disk"
     );
     assert_eq!(with(&[raise, begin, end]), "0..6 blocked by 8");
-    // One softirq serves the packets of the device and those of the thread.
+    // One softirq serves the packets of the device and of the thread.
     let both = "0..6 blocked by NET_RX of Several";
     assert_eq!(with(&[begin, raise, end, raise]), both);
     assert_eq!(with(&[raise, begin, raise, end]), both);

@@ -183,7 +183,7 @@ fn a_request_that_hangs_throughout_the_range_is_counted() {
 }
 
 #[test]
-fn ends_without_starts_starts_without_ends_and_gaps_are_counted() {
+fn missing_starts_missing_ends_and_gaps_are_counted() {
     let (queue, device) = both(&[
         block(1, Completed, 0, 8),
         block(2, Issued, 8, 8),

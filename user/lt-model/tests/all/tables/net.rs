@@ -198,7 +198,7 @@ fn a_received_packet_that_is_passed_to_gro_ends_only_if_it_is_received_again() {
         step(12, 0, Gro, 1),
         step(20, 1, Queued, 1),
         step(30, 1, Consumed, 1),
-        // This one is not merged.
+        // This packet is not merged.
         step(40, 0, Received, 2),
         step(42, 0, Gro, 2),
         on(44, 0, Received, 2, b"gre1", 80),

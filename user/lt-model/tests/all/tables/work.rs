@@ -66,7 +66,7 @@ fn the_workqueue_is_known_from_the_queueing() {
         queue(10, 0, 1),
         start(12, 0, 1),
         end(15, 0, 1),
-        // Its queueing is not in the trace.
+        // The queueing of this item is not in the trace.
         start(20, 0, 2),
         end(27, 0, 2),
     ];

@@ -145,7 +145,7 @@ fn a_lost_event_may_be_another_call() {
 }
 
 #[test]
-fn what_is_kept_for_a_path_has_the_owners() {
+fn the_activity_that_is_kept_for_a_path_has_the_owners() {
     let events = handed_on();
     let whole = model(&events, None);
     let mut waits = Builder::new();

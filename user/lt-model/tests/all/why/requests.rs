@@ -553,12 +553,12 @@ fn what_a_disk_served_is_a_lower_bound_if_a_request_is_not_fully_recorded() {
     for (more, expected) in [
         (vec![], (2, false)),
         (vec![issued(20), done], (3, false)),
-        // It is issued after the sleep.
+        // The request is issued after the sleep.
         (vec![issued(96)], (2, false)),
-        // Its completion is not recorded.
+        // The completion is not recorded.
         (vec![issued(20)], (2, true)),
         (vec![issued(20), gap], (2, true)),
-        // Its issue is not recorded.
+        // The issue is not recorded.
         (vec![done], (2, true)),
     ] {
         let mut events = [one_tag(true), more].concat();
@@ -657,7 +657,7 @@ fn the_kind_of_a_request_that_does_not_just_read_or_write_is_known() {
     let of = |kind| Cause::For(Leaf::Special(disk, kind), None);
     let flush = |time| at(time, 0, What::Flush { disk });
     assert_eq!(ends(&[flush(30)], None, Kind::Flush), (of(Kind::Flush), 30));
-    // The disk has two such requests: which of them ends, and its start, are not known.
+    // The disk has two such requests: which request ends, and when it was issued, is not known.
     let unknown = Cause::For(Leaf::Completion(disk), None);
     assert_eq!(
         ends(&[flush(30), flush(40)], None, Kind::Flush),
