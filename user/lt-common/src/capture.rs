@@ -14,8 +14,8 @@
 //! steps need a lock (`DIR/.lock`): a capture takes a number, which becomes part of the name of its partial directory;
 //! a complete capture gets its final name; old captures are removed.
 //!
-//! A trace names every process of the machine, so captures are accessible to their owner only (0700, 0600), and no other
-//! user can redirect them (see private.rs).
+//! A trace names every process of the machine, so captures are accessible to their owner only (0700, 0600), and no
+//! other user can redirect them (see private.rs).
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -59,8 +59,8 @@ pub struct Record<'a> {
     pub skipped: usize,
     /// The alerts that the recorder read at this wakeup.
     pub alerts: &'a [Alert],
-    /// Sleeps within the late operation that are not late themselves, and whose alerts have stacks; omitted if there are
-    /// none.
+    /// Sleeps within the late operation that are not late themselves, and whose alerts have stacks; omitted if there
+    /// are none.
     #[serde(skip_serializing_if = "<[Alert]>::is_empty")]
     pub sleeps: &'a [Alert],
     /// Why there is no trace; omitted if there is one.
@@ -149,8 +149,8 @@ impl Captures {
         Ok(Partial { path })
     }
 
-    /// Locks the directory: until the returned file is dropped, no other recorder numbers, completes or removes captures
-    /// here.
+    /// Locks the directory: until the returned file is dropped, no other recorder numbers, completes or removes
+    /// captures here.
     pub fn alone(&self) -> Result<File> {
         let file = open_lock(&self.lock)?;
         let locked = file.lock();

@@ -70,7 +70,7 @@ fn directory_of(root: &Path, number: u64) -> io::Result<Option<PathBuf>> {
                 let below = entries.flatten().filter(is_group);
                 next.extend(below.map(|entry| entry.path()));
             }
-            // Removed meanwhile.
+            // The directory has been removed meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => unread = Some(error),
         }
@@ -203,13 +203,13 @@ mod tests {
         let mut groups = Groups::below(Some(root.path().into()));
         assert_eq!(groups.missing(&web), None);
         assert_eq!(groups.missing(&of("all")), None);
-        // Another cgroup has the path, and thus another number. The old one still has its inode.
+        // Another cgroup, with another number, has the path. The old cgroup still has its inode.
         fs::rename(path("a/b"), path("old")).unwrap();
         fs::create_dir(path("a/b")).unwrap();
         assert_eq!(groups.missing(&web), Some(number));
         fs::remove_dir(path("a/b")).unwrap();
         assert_eq!(groups.missing(&web), Some(number));
-        // Found by its number, wherever it is.
+        // The cgroup is found by its number, wherever it is.
         let again = || Groups::below(Some(root.path().into()));
         assert_eq!(again().missing(&web), None);
         fs::remove_dir(path("old")).unwrap();

@@ -137,7 +137,8 @@ pub fn remove_tried(root: &ProcRoot) {
     }
 }
 
-/// Whether process `pid` has left an instance that it tried out. This process has none between two calls of [`try_out`].
+/// Whether process `pid` has left an instance that it tried out. This process has no such instance between two calls of
+/// [`try_out`].
 fn is_left(root: &ProcRoot, instance: &Instance, pid: u32) -> bool {
     let is_another = pid != std::process::id();
     let lives = is_another && Path::new("/proc").join(pid.to_string()).exists();
@@ -224,7 +225,7 @@ pub fn create(
 }
 
 /// Removes an instance. If the kernel refuses, the error is the message in the kernel log, to which the errno would add
-/// nothing. It is a [`ProcError`] if there is no message, or no such instance.
+/// nothing. The error is a [`ProcError`] if there is no message, or no such instance.
 pub fn remove(root: &ProcRoot, name: &str) -> Result<()> {
     let mut log = Kmsg::from_now();
     let removed = root.remove(name);

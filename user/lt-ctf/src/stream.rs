@@ -282,8 +282,8 @@ impl Stream {
         Ok(Next::Window)
     }
 
-    /// Decodes the event at `pos`, and returns its class and the program of the class. If it stops early, the position
-    /// and the clock are unchanged.
+    /// Decodes the event at `pos`, and returns its class and the program of the class. If decoding stops early, the
+    /// position and the clock are unchanged.
     #[inline]
     fn decode<'s>(&mut self, schema: &'s Schema) -> Result<(u32, &'s Program), Stop> {
         let Some(class) = schema.streams.get(self.origin.class) else {

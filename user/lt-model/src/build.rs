@@ -20,12 +20,12 @@
 //!   that processor first.
 //! - *A softirq may be a thread's own work*: the work of ksoftirqd, or packets that a thread sends to this machine,
 //!   which the same call delivers. The thread is then the waker. The place of `softirq_raise` distinguishes such a
-//!   softirq from one raised by an interrupt, and shows which interrupt. Without that event, a softirq belongs to an
-//!   interrupt that has just ended.
+//!   softirq from a softirq raised by an interrupt, and shows the interrupt. Without that event, a softirq belongs to
+//!   an interrupt that has just ended.
 //! - *A disk signals completion in many ways*: by its own interrupt or the thread of that interrupt, a softirq, a call
-//!   from another processor, or a timer. The disk is the waker of every thread woken before this context ends. A network
-//!   softirq also delivers packets: there, the disk is the waker only of the thread that submitted the request, and of
-//!   threads in an uninterruptible sleep.
+//!   from another processor, or a timer. The disk is the waker of every thread woken before this context ends. A
+//!   network softirq also delivers packets: there, the disk is the waker only of the thread that submitted the request,
+//!   and of threads in an uninterruptible sleep.
 //! - *A softirq may be preempted* (PREEMPT_RT). It continues when its thread does.
 //! - *A thread in user mode cannot wake another.* A wakeup on its processor then comes from an interrupt or a fault
 //!   that the events do not show. A thread is known to be in user mode only if all system calls are recorded.
@@ -35,7 +35,8 @@
 //! - *In a gap anything may have happened.* The state of the thread that ran there is unknown from then on, until an
 //!   event shows it again. So is the state of a thread that waited for that processor, since the thread may have run.
 //!   A sleeping thread may also have run there: its state is not recorded during the gap, and its waker ended only the
-//!   part of the sleep after the gap. The time before the stream of a processor starts, or after it ends, is a gap, too.
+//!   part of the sleep after the gap. The times before the stream of a processor starts, and after it ends, are gaps,
+//!   too.
 
 mod cpus;
 mod gaps;
@@ -136,7 +137,7 @@ pub struct Builder {
     most: usize,
     requests: Requests,
     files: Files,
-    /// Time at which the events that show files end, if they do: no file is known after it.
+    /// Time at which the events that show files end, if declared. No file is known after that time.
     files_until: Option<u64>,
     /// The calls whose file is known.
     calls: Calls,
@@ -762,7 +763,7 @@ impl Builder {
         self.raises = true;
         let thread = self.cpus.at(cpu).thread();
         let of_threads = [Vector::NET_TX, Vector::NET_RX, Vector::BLOCK].contains(&Vector(vector));
-        // In user mode, an interrupt without events has raised it, such as Hyper-V's.
+        // In user mode, an interrupt without events, such as Hyper-V's, has raised the softirq.
         let in_kernel = !self.is_in_user_mode(time, thread);
         let is_thread = thread.is_some()
             && (of_threads || self.all_vectors)

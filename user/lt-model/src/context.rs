@@ -58,7 +58,7 @@ pub enum Raiser {
     Device(Handler),
     /// A timer of this machine, or a softirq that runs timers.
     Timer,
-    /// The thread itself, such as one that sends packets to this machine.
+    /// The thread itself, such as a thread that sends packets to this machine.
     Thread,
     /// An interrupt not from a device: from another processor, or from the processor itself.
     Ipi(Name),

@@ -174,8 +174,8 @@ pub enum What<'a> {
     },
     /// `timer_expire_exit`: in the timer softirq, the function of a timer ends.
     ExpireEnd,
-    /// `workqueue_execute_start`: a work item begins, in the current thread, which is a worker. An item of a BH workqueue
-    /// begins in a softirq, on top of any thread.
+    /// `workqueue_execute_start`: a work item begins, in the current thread, which is a worker. An item of a BH
+    /// workqueue begins in a softirq, on top of any thread.
     Work {
         /// The address of its function.
         function: u64,

@@ -28,7 +28,7 @@ pub(crate) enum Operation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Futex {
     pub(crate) operation: Operation,
-    /// Address of the lock; `None` if processes may share it, since it may then have several addresses.
+    /// Address of the lock; `None` if processes may share the lock, which may then have several addresses.
     address: Option<u64>,
     /// When the call began, or when an owner last woke the caller during the call.
     pub(crate) since: u64,

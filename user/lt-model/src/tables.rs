@@ -4,8 +4,8 @@
 //! locks, work items, reclaim of memory and packets.
 //!
 //! ```text
-//! Seen --ground.rs--> who runs where, gaps --a machine--> start and end of one operation --table.rs--> rows, worst cases
-//!                                                 `-----> not measured: the start or the end was not recorded
+//! Seen --ground.rs--> threads, gaps --a machine--> start and end of one operation --table.rs--> rows, worst cases
+//!                                          `-----> not measured: the start or the end was not recorded
 //! ```
 //!
 //! Events come in time order. Only operations in flight, what is known of each thread and CPU, the rows and the worst
@@ -250,8 +250,8 @@ impl Tables {
         self.ground.files.text(file)
     }
 
-    /// A CPU that the events mention, but for which the trace has no stream. If there is one, no operation of a thread, a
-    /// disk or a packet is measured.
+    /// A CPU that the events mention, but for which the trace has no stream. If there is such a CPU, no operation of a
+    /// thread, a disk or a packet is measured.
     #[must_use]
     pub fn absent(&self) -> Option<u32> {
         self.ground.absent

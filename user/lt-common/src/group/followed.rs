@@ -125,7 +125,7 @@ mod tests {
         let mut followed = Followed::at(path("web")).unwrap();
         let first = followed.number();
         assert_eq!(followed.look(|| panic!("not needed")), None);
-        // The first directory continues to exist, so that the new one cannot get its number.
+        // The first directory continues to exist, so that the new directory cannot get its number.
         fs::rename(path("web"), path("first")).unwrap();
         assert_eq!(followed.look(|| None), Some(Change::Removed));
         assert_eq!(followed.look(|| None), None);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Selects the next stream: the stream with the earliest next item. If several items have the same
-//! time, the first of these streams is next.
+//! Selects the next stream: the stream with the earliest next item. Of several streams with the same
+//! time, the stream with the lowest number is next.
 
 /// A heap of the streams that have a next item: the time of the item, and the number of the stream.
 /// Both are packed into one integer, so that a comparison takes two instructions and no branch,

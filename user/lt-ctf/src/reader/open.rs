@@ -19,8 +19,8 @@ use crate::trace::Trace;
 
 /// Maximum depth at which traces are searched for.
 const DEPTH: usize = 16;
-/// Total size of all windows, bytes: they should stay in the cache. Many streams exceed it, since
-/// each window has a minimum size.
+/// Total size of all windows, bytes: they should stay in the cache. The windows of many streams
+/// exceed this size, since each window has a minimum size.
 const WINDOWS: usize = 4 << 20;
 const LEAST: usize = 16 << 10;
 /// Size of a trace from which threads are worth starting, bytes.

@@ -10,7 +10,7 @@ use super::Stream;
 pub enum Missing {
     /// Events after the last event of a packet and before the next packet.
     Events,
-    /// Packets between two others.
+    /// Packets between two other packets.
     Packets,
     /// The unreadable end of a packet, with an unknown number of events. It follows the error.
     Rest,

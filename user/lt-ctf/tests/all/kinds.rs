@@ -112,7 +112,7 @@ fn there(trace: &Path) -> BTreeSet<Place> {
                             place.pop();
                         }
                         // A member or an element has ended, and the path ends with its name. When the
-                        // field itself ends, the path is the name of the field.
+                        // field itself ends, this is the name of the field.
                         if !matches!(around.last(), Some(Around::Variant)) {
                             place.pop();
                         }

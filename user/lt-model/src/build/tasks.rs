@@ -212,7 +212,7 @@ impl Tasks {
         task.cpu = target.or(task.cpu);
     }
 
-    /// Moves a thread from the runqueue of one processor to another; each gets its part of the wait. If `wakeups` are
+    /// Moves a thread to the runqueue of another processor; each processor gets its part of the wait. If `wakeups` are
     /// recorded, a woken thread is on no runqueue until its `sched_wakeup`: if it is moved before that, the whole wait
     /// is for the second processor.
     pub(super) fn moved(&mut self, thread: ThreadId, time: u64, from: u32, to: u32, wakeups: bool) {

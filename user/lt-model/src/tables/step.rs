@@ -15,8 +15,8 @@ pub struct Seen<'a> {
     pub cpu: u32,
     /// The current thread, if the event names it.
     pub tid: Option<i32>,
-    /// A thread and its process, if the event names both: for a fork the new thread, for other events an existing one.
-    /// Needed for [`By::Process`](super::By::Process) and [`Tables::process`](super::Tables::process) only.
+    /// A thread and its process, if the event names both: for a fork the new thread, for other events an existing
+    /// thread. Needed for [`By::Process`](super::By::Process) and [`Tables::process`](super::Tables::process) only.
     pub process: Option<(i32, i32)>,
     /// What the event shows about files. Needed for [`Case::file`](super::Case::file) only, and only if the events
     /// include every system call.

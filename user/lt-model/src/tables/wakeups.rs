@@ -2,9 +2,9 @@
 
 //! Wakeups: from `sched_waking` to the switch to the woken thread, as the tracker `wakeup` measures it.
 //!
-//! A thread may be woken while it still runs. If its own CPU wakes it, it continues without a wait. If another CPU
-//! wakes it, the thread may be about to sleep: the wakeup counts if the thread is then switched out asleep, and is void
-//! if the thread stays runnable.
+//! A thread may be woken while it still runs. If its own CPU wakes it, the thread continues without a wait. If another
+//! CPU wakes it, the thread may be about to sleep: the wakeup counts if the thread is then switched out asleep, and is
+//! void if the thread stays runnable.
 
 use std::collections::HashMap;
 

@@ -443,7 +443,7 @@ fn what_another_thread_changes_during_a_call_is_not_known() {
     s.closes(1, 3);
     s.ends(0, "read", 1);
     s.reads.push((7, begin, s.now));
-    // Whether the new file is the one that was closed is not recorded.
+    // No event shows whether the new file or an earlier file was closed.
     s.begins(0, "openat", open("/c"));
     s.closes(1, 3);
     s.ends(0, "openat", 3);
