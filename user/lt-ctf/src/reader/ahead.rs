@@ -8,12 +8,12 @@
 //! ```
 //!
 //! Each stream has one job, which owns it. So the batches of a stream are decoded in order, by one thread at a time.
-//! The contents of a batch do not depend on the thread that decodes it, or on the time.
+//! The contents of a batch do not depend on which thread decodes it, or when.
 //!
 //! *No deadlock.* A thread that decodes waits for no other thread, and holds no lock. The reader sleeps only if its job
 //! is not done and the queue is empty. Then a thread is decoding that job, and wakes the reader. Otherwise the reader
-//! decodes queued jobs itself. So it never waits for a thread that sleeps, and all processors are busy even if decoding
-//! takes longer than merging.
+//! decodes queued jobs itself. So the reader never waits for a thread that sleeps, and all processors are busy even if
+//! decoding takes longer than merging.
 
 use std::collections::VecDeque;
 use std::io;

@@ -208,7 +208,7 @@ impl Reader {
     /// Connects the streams of a session that rotates: each trace has a part of every stream, and the counters of
     /// discarded events continue.
     fn connect(&mut self) {
-        // Finding the counters takes the headers of all packets. This is not done if no counter is needed.
+        // Finding the counters takes the headers of all packets, so it is done only if a counter is needed.
         if self.traces.len() < 2 || !self.continues {
             return;
         }

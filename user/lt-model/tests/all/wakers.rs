@@ -144,7 +144,7 @@ fn a_tail_is_short_and_belongs_to_one_interrupt() {
         at(11, 0, What::TimerEnd),
     ];
     assert_eq!(by(&[&timer[..], &[wakes(12)]].concat()), "8");
-    // The handler of another interrupt does not defer work to it, either.
+    // The handler of another interrupt does not defer work to this thread, either.
     let (number, name) = (55, b"other");
     let other = [
         at(10, 0, What::Irq { number, name }),
