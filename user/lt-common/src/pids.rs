@@ -30,7 +30,7 @@ pub fn comm(proc: &Path, pid: u32) -> Option<Vec<u8>> {
 }
 
 /// The processes with this name, as `proc` shows them. The kernel keeps names of more than 15 bytes for kernel threads
-/// only. For a program, such a name is compared to the command line.
+/// only. For a program, such a name is compared with the command line.
 pub fn named(proc: &Path, name: &str) -> BTreeSet<u32> {
     let name = name.as_bytes();
     let kept = &name[..name.len().min(NAME)];
@@ -115,7 +115,8 @@ mod tests {
         }
         let named = |name| named(proc.path(), name).into_iter().collect::<Vec<_>>();
         assert_eq!(named("orders"), [7]);
-        // Two others have the same 15 bytes: another program, and a process without a command line, such as a zombie.
+        // Two other processes have the same 15 bytes: another program, and a process without a command line, such as a
+        // zombie.
         assert_eq!(named("systemd-journald"), [9]);
         assert_eq!(named("systemd-journal-x"), [11]);
         assert_eq!(named("systemd-journal"), [9, 11, 13]);

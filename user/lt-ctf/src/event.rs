@@ -68,7 +68,7 @@ impl<'a> Event<'a> {
     }
 
     /// Returns the time of the event since the clock's origin (1970), ns. Events are in the order
-    /// of this time. If several traces have the same clock, its offset in the first of them is used.
+    /// of this time. If several traces have the same clock, its offset in the first trace is used.
     #[must_use]
     pub fn nanoseconds(&self) -> i64 {
         self.record.nanoseconds

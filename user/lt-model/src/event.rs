@@ -177,8 +177,8 @@ pub enum What<'a> {
     },
     /// `timer_expire_exit`: in the timer softirq, the function of a timer ends.
     ExpireEnd,
-    /// `workqueue_execute_start`: a work item begins, in the current thread, which is a worker. An item of a BH workqueue
-    /// begins in a softirq, on top of any thread.
+    /// `workqueue_execute_start`: a work item begins, in the current thread, which is a worker. An item of a BH
+    /// workqueue begins in a softirq, on top of any thread.
     Work {
         /// The address of its function.
         function: u64,
@@ -203,8 +203,8 @@ pub enum What<'a> {
         /// The disk to which the data is written.
         disk: Option<Disk>,
     },
-    /// A request of a disk, or a bio of a disk or of a stacked device, reaches a stage. A bio of a partition is one of its
-    /// disk.
+    /// A request of a disk, or a bio of a disk or of a stacked device, reaches a stage. A bio of a partition counts as
+    /// a bio of the disk.
     Request {
         /// The stage.
         stage: Stage,
@@ -220,8 +220,8 @@ pub enum What<'a> {
         /// The disk.
         disk: Disk,
     },
-    /// `block_bio_remap`: a stacked device passes a bio on to another device, or a bio of a partition becomes one of its
-    /// disk.
+    /// `block_bio_remap`: a stacked device passes a bio on to another device, or a bio of a partition becomes a bio of
+    /// the disk.
     Remap {
         /// The stacked device or the partition, and the first sector there.
         from: (Disk, u64),

@@ -18,7 +18,7 @@
 //!
 //! # Examples
 //!
-//! Thread 7 sleeps until thread 8 wakes it. Its critical path in that time is the activity of thread 8:
+//! Thread 7 sleeps until thread 8 wakes it. The critical path of thread 7 in that time is the activity of thread 8:
 //!
 //! ```
 //! use lt_model::why::{Cause, path};
@@ -98,7 +98,8 @@ pub use wanted::Wanted;
 /// The activity of threads and processors.
 #[derive(Debug, Default)]
 pub struct Model {
-    /// All threads that the events mention, in the order of their first event. A reused number is another thread.
+    /// All threads that the events mention, in the order of their first event. Threads that have the same number, one
+    /// after another, are separate elements.
     pub threads: Vec<Thread>,
     /// The processors, by number.
     pub processors: Vec<Processor>,
@@ -174,7 +175,7 @@ impl Model {
     }
 
     /// The request whose completion was this waker, if its issue was seen. `None` also if the disk had identical
-    /// requests: which of them is completed is not recorded.
+    /// requests: the completed one cannot be identified.
     #[must_use]
     pub fn request(&self, id: WakerId) -> Option<Request> {
         self.wakers.request(id)
@@ -215,7 +216,7 @@ impl Model {
     #[must_use]
     pub fn busy(&self, disk: Disk, wait: (u64, u64)) -> Option<Busy> {
         let busy = self.served.busy(disk, wait)?;
-        // The disk was idle just before, unless events from here on are missing.
+        // The disk was idle just before, unless events after `from` are missing.
         let from = busy.since.saturating_sub(served::LONGEST_PAUSE);
         let is_known = |idle: &u64| !self.gaps.touches(busy.since - idle, busy.since);
         let before = match busy.before {
@@ -255,7 +256,7 @@ impl Model {
         self.handovers.after(thread, time)
     }
 
-    /// The file that a thread worked on in the system call in which it was from `from` to `to`, if known.
+    /// The file of the system call in which a thread was from `from` to `to`, if known.
     #[must_use]
     pub fn file(&self, thread: ThreadId, from: u64, to: u64) -> Option<FileName> {
         self.calls.file(thread, from, to)

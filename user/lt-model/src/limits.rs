@@ -38,11 +38,11 @@ impl Function {
 pub enum Sign {
     /// The CPU was idle when the thread was put on its runqueue, and left idle at this time, ns.
     LeftIdle(u64),
-    /// The CPU became idle, or idle again, while the thread was on its runqueue. It ran the thread, or lost it to
+    /// The CPU became idle, or idle again, while the thread was on its runqueue. The CPU ran the thread, or lost it to
     /// another CPU, only after a timer had refilled a cgroup's quota. The timer expired at this time, ns.
     Quota(u64),
     /// The thread is of SCHED_DEADLINE, and the CPU ran threads of lower classes until a timer refilled the runtime of
-    /// such a thread. The timer expired at this time, ns.
+    /// a SCHED_DEADLINE thread. The timer expired at this time, ns.
     Deadline(u64, Runtime),
 }
 

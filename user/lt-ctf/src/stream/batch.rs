@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Decodes a stream batch by batch: a batch has the events of one window, and the places of their fields. It borrows
-//! nothing, so a thread can decode the next batch while the events of this one are read.
+//! nothing, so a thread can decode the next batch while the events of the current batch are read.
 //!
 //! ```text
 //! head      losses and errors before the first event
@@ -130,7 +130,7 @@ impl Batch {
 }
 
 impl Stream {
-    /// Replaces `batch` by the next one, in the same memory.
+    /// Replaces `batch` with the next batch, in the same memory.
     pub(crate) fn next_batch(&mut self, schema: &Schema, batch: &mut Batch) {
         batch.clear();
         self.bytes = std::mem::take(&mut batch.bytes);

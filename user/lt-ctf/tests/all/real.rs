@@ -108,7 +108,7 @@ fn both_formats_have_the_same_classes() {
 /// Several traces are read together, and their events keep their names. A trace with unreadable
 /// metadata is named in an error, and does not affect the others.
 #[test]
-fn a_damaged_trace_costs_no_other() {
+fn a_damaged_trace_does_not_affect_the_others() {
     let dir = unpack();
     let many = dir.0.join("many");
     let mut expected = 0;

@@ -16,7 +16,8 @@ use crate::tiles::{Kinds, Tiles, with_room};
 pub(super) const TAIL: u64 = 100_000;
 
 /// Time after the completion of a request, ns, in which the wakeup of a thread that waits for it is attributed to the
-/// disk. It usually comes within some microseconds, but a virtual CPU may lose its processor between the events.
+/// disk. The wakeup usually comes within some microseconds, but a virtual CPU may lose its processor between the
+/// events.
 pub(super) const SLOW_TAIL: u64 = 10_000_000;
 
 /// Maximum time after an interrupt, ns, that a CPU spends on softirqs before it leaves them to a thread. The time for
@@ -30,8 +31,8 @@ pub(super) const WAY_OUT: u64 = 30_000;
 /// Maximum number of softirqs to keep as pending: more than any kernel has.
 const VECTORS: usize = 16;
 
-/// The timers run by an HRTIMER softirq. It is raised when the first of them is due, and not again until it begins. The
-/// due time is therefore known if the softirq runs only one timer.
+/// The timers run by an HRTIMER softirq. The softirq is raised when the first timer is due, and not again until it
+/// begins. The due time is therefore known if the softirq runs only one timer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Due {
     /// When the softirq was raised.
@@ -57,12 +58,13 @@ pub(super) struct Cpu {
     pub(super) raised: u32,
     /// The pending softirqs, with their raisers.
     pub(super) raised_by: Vec<(u32, Raiser)>,
-    /// The thread that alone raised the pending BLOCK softirq, and when. `served` has the thread that alone raised the
-    /// BLOCK softirq that began last, and when.
+    /// The thread that alone raised the pending BLOCK softirq, and when.
     pub(super) block: Option<(ThreadId, u64)>,
+    /// The thread that alone raised the BLOCK softirq that began last, and when.
     pub(super) served: Option<(ThreadId, u64)>,
-    /// When the pending HRTIMER softirq was raised; `due` has the timers of the HRTIMER softirq that began last.
+    /// When the pending HRTIMER softirq was raised.
     pub(super) hrtimer: Option<u64>,
+    /// The timers of the HRTIMER softirq that began last.
     pub(super) due: Option<Due>,
     /// The last completed request here, its disk, the nesting depth and the time. The next wakeups are for its
     /// waiters.
@@ -242,7 +244,7 @@ impl Cpu {
         self.completed = None;
     }
 
-    /// Records the raise of a softirq, in a handler or elsewhere, and returns whether the softirq was not pending. A
+    /// Records the raise of a softirq, in a handler or elsewhere. Returns false if the softirq was already pending. A
     /// softirq that raises another, or itself for remaining work, does so on behalf of its own raiser.
     pub(super) fn raise(&mut self, time: u64, vector: u32, is_thread: bool) -> bool {
         let by = match self.contexts.last() {

@@ -40,7 +40,7 @@ pub(super) struct Task {
     pub(super) call: Option<Name>,
     /// Its `futex` call on a lock with priority inheritance.
     pub(super) futex: Option<Futex>,
-    /// When an owner last handed over such a lock to it.
+    /// When an owner last handed over a lock with priority inheritance to it.
     pub(super) handed_at: u64,
     /// Time since which nothing has kept it in the kernel, if it is in user mode or on its way there.
     pub(super) user_since: Option<u64>,
@@ -74,7 +74,7 @@ impl Task {
         }
     }
 
-    /// Start of its sleep, if it is in an uninterruptible one.
+    /// Start of its sleep, if that is uninterruptible.
     pub(super) fn uninterruptible_since(&self) -> Option<u64> {
         let is_it = matches!(self.state, State::Blocked(Sleep::Uninterruptible, _));
         is_it.then_some(self.since)
@@ -215,7 +215,7 @@ impl Tasks {
         task.cpu = target.or(task.cpu);
     }
 
-    /// Moves a thread from the runqueue of one processor to another; each gets its part of the wait. If `wakeups` are
+    /// Moves a thread to the runqueue of another processor; each processor gets its part of the wait. If `wakeups` are
     /// recorded, a woken thread is on no runqueue until its `sched_wakeup`: if it is moved before that, the whole wait
     /// is for the second processor.
     pub(super) fn moved(&mut self, thread: ThreadId, time: u64, from: u32, to: u32, wakeups: bool) {
@@ -310,8 +310,8 @@ impl Tasks {
         task.cpu = Some(cpu);
     }
 
-    /// At `time` the thread runs, although no event shows that it started to run. Its last known state lasted until the
-    /// first gap; without a gap, that state becomes unknown from its start.
+    /// Handles a thread that runs at `time` although no event shows that it started to run. Its last known state lasted
+    /// until the first gap; without a gap, that state becomes unknown from its start.
     pub(super) fn contradict(&mut self, thread: ThreadId, time: u64) {
         let task = self.of(thread);
         let since = task.since;

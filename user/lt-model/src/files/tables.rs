@@ -54,7 +54,7 @@ impl Ranges {
     }
 }
 
-/// The numbers that were closed, each with the last event that did so.
+/// The numbers that were closed, each with the last event that closed it.
 #[derive(Debug, Default)]
 struct Closed {
     numbers: HashMap<i32, u64>,

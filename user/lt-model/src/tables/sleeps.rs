@@ -36,7 +36,7 @@ pub struct Recorded {
     pub softirqs: bool,
     /// Starts and ends of functions of hrtimers, or of the local timer's interrupt.
     pub timers: bool,
-    /// Starts and ends of interrupts that CPUs send; also true if the architecture has no events of them.
+    /// Starts and ends of interrupts that CPUs send; also true if the architecture has no such events.
     pub ipis: bool,
     /// `timer_expire_entry`.
     pub wheel: bool,
@@ -165,7 +165,7 @@ impl Sleeps {
         });
     }
 
-    /// What wakes this thread, of this name, now.
+    /// What wakes the thread with this number and name now.
     fn woken_by(
         &mut self,
         ground: &mut Ground,
@@ -235,7 +235,7 @@ impl Sleeps {
                 state: State::Awake { .. },
                 since,
             }) if !ground.spans(since) => {}
-            // Only a sleeping thread is woken, and the switch from it is missing.
+            // Only a sleeping thread is woken, so the switch-out of this thread is missing.
             _ => {
                 let who = ground.named(tid);
                 self.table.miss(seen.time, Some(who), ground.why());

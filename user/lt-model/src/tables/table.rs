@@ -97,8 +97,8 @@ pub struct Table {
     pub by: By,
     /// All durations.
     pub whole: Row,
-    /// The rows, by number of the interval and group. An operation counts in the interval in which it ends; time on a CPU
-    /// counts in the interval in which it is spent.
+    /// The rows, by number of the interval and group. An operation counts in the interval in which it ends; time on a
+    /// CPU counts in the interval in which it is spent.
     pub rows: HashMap<(u64, Key), Row>,
     /// The longest operations, the longest first.
     pub worst: Vec<Case>,
