@@ -77,7 +77,7 @@ fn parse_signal(text: &str) -> Result<Action, String> {
             Some(("pid", p)) => {
                 let want = "pid=1234, or pid=parent if the parent is in this PID namespace";
                 let p = match p {
-                    // Now, not at the alert: when the parent has ended, our parent is init.
+                    // Looked up now, not at the alert: once the parent has ended, our parent is init.
                     "parent" => Some(getppid().as_raw()),
                     number => number.parse().ok(),
                 };

@@ -90,7 +90,8 @@ struct Capture {
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     let files = [&args.perfetto, &args.html, &args.svg];
     out::file::check(files.into_iter().flatten())?;
-    // Before signals are caught: a signal must end the process while it waits for alerts from a terminal or a pipe.
+    // This comes before signals are caught: a signal must end the process while it waits for alerts from a terminal or
+    // a pipe.
     let asked = what(args)?;
     let (trace, alerts) = (&asked.trace, &asked.alerts[..asked.chosen]);
     let beside = ByThread::new(&asked.alerts);
@@ -447,7 +448,7 @@ fn utc(told: &Told, alert: &Alert) -> Option<String> {
     Some(humantime::format_rfc3339_nanos(date).to_string())
 }
 
-/// Explains each alert, with the stacks of those in `beside`; fails before the next one if `interrupted`.
+/// Explains each alert, with the stacks of the alerts in `beside`; fails before the next alert if `interrupted`.
 fn reports<'a>(
     told: &Told,
     alerts: &'a [Alert],

@@ -205,7 +205,7 @@ impl Failures {
 
     fn add(&mut self, error: &impl Display) {
         self.count += 1;
-        // With its causes.
+        // The text includes the causes of the error.
         self.error = format!("{error:#}");
     }
 

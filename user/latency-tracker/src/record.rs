@@ -327,8 +327,8 @@ impl Recorder<'_> {
         while self.args.tracker.is_none() && !is_unloaded() {
             // Read before the instances: an `apply` that has ended since the removal has created the instance by now.
             let may_come = is_being_applied(Path::new(STATE));
-            // By the end of the stream, `control` no longer lists the removed instance. It lists another one of this
-            // name only once the files of the removed one are gone.
+            // By the end of the stream, `control` no longer lists the removed instance. It lists a new instance of
+            // this name only once the files of the removed instance are gone.
             if let Ok(instance) = root.instance(name) {
                 let tracker = self.armed.tracker();
                 if instance.tracker != tracker {
@@ -479,7 +479,7 @@ impl Recorder<'_> {
     }
 
     /// Restarts a flight recorder that has stopped, and reports the gap. If the time of day was set, `--keep-for` also
-    /// corrects the dates of captures: after a reboot, their age is known only by these.
+    /// corrects the dates of captures: after a reboot, the age of a capture is known only by its date.
     fn look(&self, machine: &mut Machine<'_>) {
         if let Some(lost) = self.revive(machine) {
             note(&lost);
@@ -606,7 +606,7 @@ impl Recorder<'_> {
                 return Ok(Kept::Alerts(None));
             }
         };
-        // Only now: a failure to print must not cost the capture.
+        // Printed only now: a failure to print must not cost the capture.
         let alerts = out::plural(woken.alerts.len(), "alert");
         let how = match failure {
             None => "saved",

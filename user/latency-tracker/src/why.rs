@@ -250,7 +250,7 @@ struct Threshold {
     set: Instant,
     /// How long nothing must be late before it may come down; `None` if it never does.
     every: Option<Duration>,
-    /// When it was set, or last left as it was.
+    /// When the threshold was set, or when its last check left it unchanged.
     looked: Instant,
 }
 
@@ -338,7 +338,7 @@ impl Search<'_> {
             let now = Instant::now();
             let is_over = end.is_some_and(|end| now >= end);
             let is_due = !is_over && !has_ended && self.lowers().is_some_and(|due| now >= due);
-            // Read before the alerts: any of these operations that was late has its alert by then.
+            // Read before the alerts, so that every late operation in `delays` already has its alert.
             let delays = is_due.then(|| watched.delays());
             // The alerts of the command's last operations can be read by now.
             let woken = match has_ended || is_over || is_due {
@@ -710,7 +710,7 @@ fn nothing(
     missed: u64,
 ) -> Result<()> {
     let over = threshold.over;
-    // Before the output, which takes time.
+    // Read before the output, which takes time.
     let seen = watched.longest_since_set(&watched.delays());
     let (armed, whole) = (threshold.set.elapsed(), started.elapsed());
     let time = format!("in the {} since this threshold was set", nanos(armed));
@@ -747,7 +747,7 @@ fn nothing(
     }
 }
 
-/// A threshold below `over` that the first of these longest delays exceeds.
+/// A threshold below `over` that a delay in `longest` exceeds; the first delay that allows such a threshold counts.
 fn suggested(over: Nanos, longest: [Option<Nanos>; 2]) -> Option<Nanos> {
     let mut longest = longest.into_iter().flatten();
     longest.find_map(|longest| {
@@ -878,7 +878,7 @@ mod tests {
         };
         assert_eq!(after(4, Some(ms(250))), (false, ms(780)));
         assert_eq!(after(5, Some(ms(251))), (true, ms(120)));
-        // The time starts again, also if the threshold stays.
+        // The time starts again even if the threshold stays.
         assert_eq!(after(9, Some(ms(100))), (false, ms(120)));
         assert_eq!(after(10, None), (false, ms(120)));
         assert_eq!(after(14, Some(ms(100))), (false, ms(120)));
@@ -952,7 +952,7 @@ mod tests {
         }
         let root = ProcRoot::new(directory.path());
         let target = Target::of_disk("sda");
-        // The alerts that found no place in the ring are among these.
+        // This number includes the alerts that found no place in the ring.
         let missed = 100;
         let missing = Missing::of(&Watched::made(&root, &target), missed);
         assert_eq!((missing.alerts, missing.operations), (105, 3));

@@ -506,8 +506,8 @@ fn the_states_of_every_thread_add_up_to_its_time() {
     assert!(below > 0 && woken > 20, "{below} {woken}");
 }
 
-/// A program waits for five children, which sleep for 20 ms each. The delays of the first child include those of its
-/// parent before the fork.
+/// A program waits for five children, which sleep for 20 ms each. The delays of the first child include the
+/// delays of its parent before the fork.
 #[test]
 fn what_a_program_was_blocked_for_leads_to_the_sleep_of_its_children() {
     let dir = Dir::with("perf.tar.xz", "chain");

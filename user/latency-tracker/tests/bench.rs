@@ -25,7 +25,7 @@ fn bench(args: &[&str]) -> Command {
 }
 
 /// Returns `bench loop` as an ordinary task, with the threshold of [`CALM`] unless the arguments
-/// have another.
+/// set another threshold.
 fn loops(args: &[&str]) -> Command {
     let mut command = bench(&["loop", "--priority", "0", "--dma-latency", "none"]);
     if !args.contains(&"--threshold") {

@@ -646,7 +646,7 @@ fn metrics_that_cannot_be_sent_are_reported_with_the_cause() {
     ]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // It has read the files before it prints its address.
+    // The exporter has read the files before it prints its address.
     let mut out = BufReader::new(child.stdout.take().unwrap());
     out.read_line(&mut String::new()).unwrap();
     fs::write(tree.0.join("new"), "attempts twelve\n").unwrap();

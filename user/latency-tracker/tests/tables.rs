@@ -439,7 +439,7 @@ fn the_calls_on_a_file_are_those_of_the_text() {
     let rows = found["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["file"] == "/etc/passwd");
     assert_eq!(number(&row.unwrap()["count"]), calls);
-    // A relative name may be several files.
+    // A relative name may stand for several files.
     let mut names = rows.iter().filter_map(|row| row["file"].as_str());
     let is_relative = names.any(|name| !name.starts_with('/'));
     let caveats = whole["caveats"].to_string();

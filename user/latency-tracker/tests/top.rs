@@ -269,7 +269,7 @@ fn alerts_that_json_leaves_out_are_counted() {
     assert_eq!(json["dropped"], 44);
     assert_eq!(json["missed"], 0);
     assert!(json.get("groups").is_none(), "{json}");
-    // Groups have all of them.
+    // The groups include the alerts that `alerts` leaves out.
     let (_, out, _) = tree.run(&["--json", "-n", "1", "--by", "task"]);
     let json: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(json["groups"][0]["count"], 300);

@@ -13,7 +13,7 @@ pub(super) struct Time {
     pub(super) kind: &'static str,
     /// Start and end, ns.
     pub(super) range: (u64, u64),
-    /// Number of threads in the chain that waits for this one; 0 for the analyzed thread.
+    /// Number of threads in the chain that waits for this thread; 0 for the analyzed thread.
     pub(super) depth: usize,
     pub(super) thread: ThreadId,
     pub(super) cpu: Option<u32>,

@@ -109,7 +109,7 @@ impl Picture<'_> {
         Ok(())
     }
 
-    /// Draws the path on one track; the pieces that explain a wait lie below it.
+    /// Draws the path on one track; the pieces that explain a wait lie below that wait.
     fn path(
         &self,
         drawing: &mut Drawing<'_>,

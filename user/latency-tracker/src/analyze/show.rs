@@ -74,7 +74,7 @@ impl Group {
     }
 }
 
-/// `hog/8, worker (20, 21)`: the threads in order, but those with one name together.
+/// `hog/8, worker (20, 21)`: the threads in order; threads with one name are grouped.
 pub(crate) fn together<'t>(threads: impl IntoIterator<Item = &'t Thread>) -> String {
     let mut groups: Vec<(Option<&str>, Vec<String>)> = Vec::new();
     for thread in threads {

@@ -410,7 +410,8 @@ struct Had {
 }
 
 impl Had {
-    /// The time that the sentence attributes to its use: `all`, or the waits for this processor if it names several.
+    /// The time that the sentence attributes to its use: `all`, or the waits for this processor if the sentence names
+    /// several processors.
     fn of(&self, all: u64, several: bool) -> u64 {
         match several {
             true => self.time,

@@ -335,8 +335,8 @@ pub(super) fn remedy(why: Unrecorded) -> Option<&'static str> {
     }
 }
 
-/// Whether an interrupt with that name comes from another CPU. As for other interrupts without a device handler, a CPU
-/// sends `irq_work` to itself, and the remaining ones report errors and overheating.
+/// Whether an interrupt with that name comes from another CPU. The other interrupts without a device handler do not:
+/// a CPU sends `irq_work` to itself, and the remaining interrupts report errors and overheating.
 pub(super) fn is_call(model: &Model, name: Name) -> bool {
     let calls = ["reschedule", "call_function", "call_function_single"];
     calls.contains(&model.names.text(name))

@@ -261,7 +261,7 @@ mod tests {
                 "lost since the start: alerts 1,234,567, events 99,999 (pool full)",
             ]
         );
-        // The delays of operations that began before the start are not known, and not 0.
+        // The delays of operations that began before the start are unknown, not 0.
         let stats = Stats::parse("ended 3\nbefore_start_ended 3\nmin 0\nmean 0\nmax 0\n");
         let lines = footer(&[], 0, &stats.unwrap(), true);
         assert_eq!(lines[0], "no delay recorded yet");

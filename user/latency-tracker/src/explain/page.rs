@@ -103,7 +103,7 @@ fn view(
         return Ok(view);
     }
     let why = Why::new(told, alert, evidence, beside.during(alert));
-    // Not wrapped, even if standard output is a terminal.
+    // The text is not wrapped, even if standard output is a terminal.
     view.text = out::whole(|| with_stacks(why.text(), &stacks_of(alert)));
     view.notes = why.notes();
     match why.shown() {

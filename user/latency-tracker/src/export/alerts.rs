@@ -80,7 +80,7 @@ impl Source {
         let mut lines = Lines::default();
         loop {
             let mut polled = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
-            // Its result does not matter, since reading does not block.
+            // The result of poll() does not matter, since reading does not block.
             let _ = poll(&mut polled, PollTimeout::NONE);
             loop {
                 let (records, missed, stop) = message(|| lines.read(file));

@@ -122,8 +122,8 @@ function box(ctx, kind, left, y, width, tall) {
 }
 
 function drawArrows(ctx) {
-	/* More wakeups than this outside of the path are not drawn: they would hide the bars. Those of the path are always
-	   drawn, but faintly if there are more than this. */
+	/* If there are more wakeups outside of the path than this, none of these is drawn: they would hide the bars. The
+	   wakeups of the path are always drawn, but faintly if there are more than this. */
 	const MOST = 60;
 	const seen = view.arrows.filter(([begin, , end]) => end >= from && begin <= to);
 	const ofPath = seen.filter(arrow => arrow[4]), others = seen.filter(arrow => !arrow[4]);

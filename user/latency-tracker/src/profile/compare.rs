@@ -2,8 +2,8 @@
 
 //! Tests whether two histograms have the same distribution: Pearson's chi-squared test of homogeneity.
 //!
-//! The test is valid if no expected count is below 5, so rows are merged with those of longer delays until this
-//! is true. If fewer than two rows are left, there is no test. With many operations, even the smallest
+//! The test is valid if no expected count is below 5, so rows are merged with the rows of longer delays until
+//! this is true. If fewer than two rows are left, there is no test. With many operations, even the smallest
 //! difference is significant. So the largest difference of the shares is also reported: it shows the size.
 
 use anyhow::{Result, ensure};
@@ -243,7 +243,7 @@ mod tests {
         near(moved.share_before, 0.0);
         near(moved.share_after, 0.3);
         assert!(moved.change() > 0.0);
-        // And back.
+        // The reverse comparison.
         let back = compare(&LOW, &after, &before).unwrap().moved.unwrap();
         near(back.change(), -0.3);
         assert_eq!(compare(&LOW, &[0; 8], &after).unwrap().moved, None);

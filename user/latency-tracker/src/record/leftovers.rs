@@ -176,7 +176,7 @@ fn clean_notes(root: &ProcRoot, directory: &Path) {
             // The next run tries again.
             Ok(Ok(owned)) if !tidy(root, pid, &owned) => continue,
             Ok(Ok(_)) => {}
-            // Its run may be writing it.
+            // The process of this note may be writing it.
             Ok(Err(_)) | Err(_) if started.is_some() => continue,
             Ok(Err(error)) if error.is_data() => {
                 note(&format!(

@@ -94,13 +94,13 @@ impl History {
         self.taken += 1;
     }
 
-    /// Counts a capture that failed at `now`. The cooldown applies: the next one may fail as slowly.
+    /// Counts a capture that failed at `now`. The cooldown applies: the next capture may fail as slowly.
     pub(crate) fn failed(&mut self, now: Duration) {
         self.last = Some(now);
         self.failed += 1;
     }
 
-    /// Counts a capture for which there was no room at `now`. The cooldown applies: there may be none for a while.
+    /// Counts a capture for which there was no room at `now`. The cooldown applies: there may be no room for a while.
     pub(crate) fn refused(&mut self, now: Duration) {
         self.last = Some(now);
         self.skipped += 1;

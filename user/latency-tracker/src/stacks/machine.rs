@@ -59,7 +59,7 @@ struct Row<'a> {
     /// Where the tasks were, the innermost function first; empty if not recorded.
     stack: &'a [String],
     waker_stack: &'a [String],
-    /// Whether one of these stacks is cut off.
+    /// Whether `stack` or `waker_stack` is cut off.
     cut_off: bool,
     /// Where the tasks were in user space, the innermost function first; empty if not recorded.
     user_stack: Vec<String>,

@@ -52,7 +52,7 @@ fn plain(lines: &[String]) -> String {
     anstream::adapter::strip_str(&all).to_string()
 }
 
-/// Five sleeps of one thread, each of 60 ms, and three reads of another from a pipe, each of 200 ms.
+/// Five sleeps of one thread, each of 60 ms, and three reads of another thread from a pipe, each of 200 ms.
 fn two_reasons() -> Vec<Alert> {
     let mut all = Vec::new();
     for i in 0..5 {

@@ -54,8 +54,8 @@ pub(super) fn check(
     }
     let mut spans = reader.spans();
     spans.retain(|span| kernels.get(span.trace) == Some(&true) && has_some(reader, span, has));
-    // The parts of one session are compared channel by channel: a channel's part may end later than the next part of
-    // another channel begins.
+    // The parts of one session are compared channel by channel: a channel's part may end after the next part of another
+    // channel begins.
     let uuid = |span: &Span| reader.traces().get(span.trace)?.schema.uuid();
     let session = spans.first().and_then(uuid);
     let is_one = session.is_some() && spans.iter().all(|span| uuid(span) == session);
@@ -284,9 +284,9 @@ pub(super) fn releases(reader: &Reader) -> Vec<Release> {
         .collect()
 }
 
-/// Whether kernels of arm64 recorded all kernel traces. Since Linux 5.10, each of their interrupts has a handler, even
-/// one that comes from no device. perf names the machine in a trace. LTTng does not, so its trace counts only in the
-/// boot that recorded it.
+/// Whether kernels of arm64 recorded all kernel traces. Since Linux 5.10, each of their interrupts has a handler,
+/// even an interrupt that comes from no device. perf names the machine in a trace. LTTng does not, so its trace
+/// counts only in the boot that recorded it.
 pub(super) fn has_no_vectors(reader: &Reader, kernels: &[bool]) -> bool {
     let this = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let is_of_this_boot = |trace: &Trace| {
@@ -351,7 +351,7 @@ mod tests {
         };
         assert!(is(r#"machine = "aarch64"; release = "6.1.0-18-arm64";"#));
         for other in [
-            // There, some interrupts have no handler.
+            // On Linux 5.4, some interrupts have no handler.
             r#"machine = "aarch64"; release = "5.4.0";"#,
             r#"machine = "x86_64"; release = "6.1.0";"#,
             r#"machine = "s390x"; release = "6.1.0";"#,

@@ -186,8 +186,8 @@ impl Target {
         self.unit.is_none() && !self.filter.iter().any(|setting| setting.key == "pid")
     }
 
-    /// Whether a long operation of this tracker is late. Unless `waits` is set, sleeps that a signal can end are not:
-    /// the `syscall` instance watches them, and distinguishes the calls that wait for work.
+    /// Whether a long operation of this tracker is late. Unless `waits` is set, sleeps that a signal can end are not
+    /// late: the `syscall` instance watches them, and distinguishes the calls that wait for work.
     pub(super) fn matters(&self, tracker: &str, fields: &Fields) -> bool {
         let state = fields.text("state");
         let is_stuck = state.is_some_and(|state| state.starts_with(['D', 'T']));
@@ -238,7 +238,7 @@ fn setting(key: &str, value: &str) -> Setting {
 
 #[cfg(test)]
 impl Target {
-    /// The process 7.
+    /// Process 7.
     pub(super) fn of_process(waits: bool) -> Self {
         Self {
             name: "x/7".into(),

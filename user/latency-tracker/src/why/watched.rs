@@ -107,13 +107,13 @@ impl Watch {
 pub(super) struct Delays {
     histogram: Histogram,
     max: u64,
-    /// That time, `CLOCK_MONOTONIC`, ns.
+    /// The end of the time that these delays cover, `CLOCK_MONOTONIC`, ns.
     time: u64,
 }
 
 impl Delays {
     fn read(root: &ProcRoot, name: &str) -> Result<Self> {
-        // Read first: these reads, if late, are operations of this run themselves, which end after this time.
+        // Taken before the reads below: they are operations of this run, and thus end after this time.
         let time = clock::monotonic();
         Ok(Self {
             histogram: root.histogram(name)?,
@@ -122,8 +122,8 @@ impl Delays {
         })
     }
 
-    /// The longest delay since `earlier`, ns, of an operation that is not in `ours`: see [`Watch::ours`]. Exact if no
-    /// delay was longer; otherwise up to an eighth more.
+    /// The longest delay since `earlier`, ns, of an operation that is not in `ours`: see [`Watch::ours`]. Exact if
+    /// it is the longest delay of the instance; otherwise up to an eighth more.
     fn longest_since(&self, earlier: &Self, ours: &[(u64, u64)]) -> Option<u64> {
         let since = self.histogram.since(&earlier.histogram);
         let last = since.buckets.iter().rfind(|bucket| {
@@ -343,7 +343,7 @@ impl<'a> Watched<'a> {
         Ok(seen)
     }
 
-    /// The recorded sleeps of the thread within a late operation which are not in `known`, nor late themselves. Their
+    /// The recorded sleeps of the thread within a late operation, except sleeps in `known` and sleeps that are late. The
     /// stacks show where the thread slept.
     pub(super) fn sleeps(&mut self, late: &Alert, known: &[Alert]) -> Result<Vec<Alert>> {
         let mut sleeps: Vec<Alert> = Vec::new();
@@ -546,7 +546,7 @@ mod tests {
         assert_eq!(since(1_570, "100 112 5\n1536 1664 1\n"), None);
         let shorter = "100 112 9\n240 256 1\n1536 1664 1\n";
         assert_eq!(since(1_570, shorter), Some(255));
-        // It is not longer than the longest of all.
+        // The result is at most the longest delay of all.
         assert_eq!(since(1_570, "100 112 5\n1536 1664 2\n"), Some(1_570));
         assert_eq!(since(1_600, "100 112 5\n1536 1664 2\n"), Some(1_600));
     }

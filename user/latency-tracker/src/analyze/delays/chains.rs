@@ -44,8 +44,8 @@ struct Node<'w> {
     reason: usize,
 }
 
-/// The reason for a wait: the thread, the kind of wait, the file, the thread or cause behind it, and the reasons of waits
-/// below.
+/// The reason for a wait: the thread, the kind of wait, the file, the thread or cause behind the wait, and the reasons
+/// for the waits below it.
 type Reason = (
     ThreadId,
     Waited,

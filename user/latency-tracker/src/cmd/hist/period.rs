@@ -10,8 +10,8 @@
 //!
 //! The module's counters are never reset, since other readers rely on that. So a reset keeps its reading, and the
 //! next period is the difference from that reading: each delay is in exactly one period. Root's readings are in
-//! `/run/latency-tracker/NAME.period`, those of another user in a directory of that user. Each user therefore has
-//! separate periods.
+//! `/run/latency-tracker/NAME.period`, and another user's readings are in a directory of that user. Each user
+//! therefore has separate periods.
 //!
 //! A reading includes the time at which the instance was created. A reading of an earlier instance of the same name
 //! starts no period, since the old counters say nothing about the new instance.
@@ -37,7 +37,7 @@ use crate::cmd::lock;
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reading {
     Whole(Histogram),
-    /// Of an instance with `by=`. The histogram is the sum of the rows, so that both are of one instant.
+    /// The delays of an instance with `by=`. The histogram is the sum of the rows, so that both are of one instant.
     Labels(Labels),
 }
 

@@ -271,7 +271,7 @@ fn the_function_of_a_sleep_shows_the_cause_of_that_sleep_only() {
 const TAG: &str = " stack=\"blk_mq_get_tag+0x12c/0x2e0\"";
 
 /// Thread 7 submits a bio at time 8, and waits from 10 to 800 for the only tag of the disk, which a request of thread 8
-/// has.
+/// holds.
 fn lacks_a_tag() -> Vec<Event<'static>> {
     use lt_model::Stage::{Allocated, Issued, Queued};
     let disk = lt_model::Disk(254 << 20);

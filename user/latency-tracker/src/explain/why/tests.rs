@@ -752,7 +752,7 @@ fn threads_that_work_more_than_otherwise_are_named() {
     assert_eq!(words, ["hog/8", "100", "25"], "{text}");
 }
 
-/// Seven threads run during the delay, each on its own CPU, and not otherwise.
+/// Seven threads run only during the delay, each on its own CPU.
 #[test]
 fn busy_threads_that_are_not_named_are_counted() {
     let mut events = Vec::new();

@@ -322,7 +322,7 @@ fn only_a_disk_that_keeps_its_name_is_listed() {
     link("104:0", "pci/block/cciss!c0d0");
     link("7:0", "virtual/block/loop0");
     let mut collector = Collector::start(root.path());
-    // One device appears later, and one has changed its name by then.
+    // Later, one device appears, and another has changed its name.
     link("253:0", "virtual/block/slow");
     link("7:0", "virtual/block/other");
     let disks = of(&mut collector, monotonic()).disks;
