@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_grammar_is_that_of_rtla() {
+    fn actions_have_the_grammar_of_rtla() {
         for (text, action) in [
             ("snapshot", Action::Snapshot(None)),
             ("snapshot,session=a", Action::Snapshot(Some("a".into()))),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_sees_the_alert_and_the_list_decides_to_go_on() {
+    fn a_command_sees_the_alert_and_the_actions_decide_whether_to_continue() {
         let line = "seq=1 time=2 instance=a tracker=block reason=threshold delay=5 threshold=1 cpu=0 \
                     pid=1 tid=1 comm=\"x\"";
         let alert = Alert::parse(line).unwrap();

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn tracepoints_are_those_that_can_be_traced() {
+    fn only_tracepoints_that_can_be_traced_are_offered() {
         assert_eq!(tracepoint("sched:sched_switch"), Some("sched_switch"));
         assert_eq!(
             tracepoint("jbd2:jbd2_start_commit"),

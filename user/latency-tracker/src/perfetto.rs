@@ -243,7 +243,7 @@ mod tests {
 
     /// The bytes equal those that Google's Python library writes for the same messages.
     #[test]
-    fn a_trace_is_what_the_schema_says() {
+    fn a_trace_follows_the_schema() {
         let mut writer = Writer::new(Vec::new());
         let top = writer.track("t", None).unwrap();
         let below = writer.track("b", Some(top)).unwrap();

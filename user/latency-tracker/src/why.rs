@@ -892,7 +892,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_about_a_lower_threshold_is_true_of_the_lowest_one() {
+    fn the_note_about_a_lower_threshold_is_also_true_of_the_lowest_threshold() {
         let none = Missing {
             alerts: 0,
             operations: 0,

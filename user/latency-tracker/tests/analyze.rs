@@ -207,7 +207,7 @@ fn a_person_reads_a_sentence_a_table_and_then_the_path() {
 }
 
 #[test]
-fn a_long_path_is_folded_unless_all_of_it_is_asked_for() {
+fn a_long_path_is_folded_unless_all_steps_are_requested() {
     let dir = Dir::with_traces("fold");
     let shown = |tid: &str, args: &[&str]| {
         let (status, text, said) = run(&mut dir.path("compact", &[&["--tid", tid], args].concat()));
@@ -250,7 +250,7 @@ fn a_long_path_is_folded_unless_all_of_it_is_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_said() {
+fn what_cannot_be_answered_is_reported() {
     let dir = Dir::with_traces("bad");
     let wrong = |trace: &str, args: &[&str]| {
         let (status, out, error) = run(&mut dir.path(trace, args));
@@ -311,7 +311,7 @@ fn what_is_outside_of_the_trace_is_not_known() {
 }
 
 #[test]
-fn what_cannot_be_explained_is_said() {
+fn what_cannot_be_explained_is_reported() {
     let dir = Dir::with_traces("unexplained");
     let wrong = |what: &str, args: &[&str]| {
         let (status, out, error) = run(&mut dir.of_trace(&["explain"], what, args));
@@ -387,7 +387,7 @@ fn a_signal_ends_the_wait_for_alerts() {
 /// With less memory than the whole model takes, the path and the delays are the same. With too little, the error states
 /// how much is needed.
 #[test]
-fn a_limit_on_memory_changes_nothing_or_is_said() {
+fn a_limit_on_memory_changes_nothing_or_is_reported_as_too_low() {
     let dir = Dir::with_traces("memory");
     for (what, form) in [
         ("path", "--json"),

@@ -213,7 +213,7 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn once_prints_what_the_files_say() {
+fn once_prints_the_contents_of_the_files() {
     let tree = Tree::new("once");
     let (status, out, err) = tree.run(&["--once"]);
     assert_eq!((status, err.as_str()), (0, ""));
@@ -415,7 +415,7 @@ fn a_table_fits_on_a_terminal_and_is_whole_in_a_pipe() {
 }
 
 #[test]
-fn errors_and_empty_trees_say_what_to_do() {
+fn errors_and_empty_trees_name_the_next_step() {
     let tree = Tree::new("empty");
     let (status, _, err) = tree.run(&["nosuch", "--once"]);
     assert_eq!(status, 1);
@@ -455,7 +455,7 @@ fn errors_and_empty_trees_say_what_to_do() {
 }
 
 #[test]
-fn intervals_add_up_and_instances_come_and_go() {
+fn intervals_add_up_and_instances_may_disappear_and_return() {
     let tree = Tree::new("sum");
     let mut command = tree.command(&["--json", "-i", "20ms"]);
     let mut child = command
@@ -570,7 +570,7 @@ fn the_live_view_follows_the_size_of_the_terminal() {
 }
 
 #[test]
-fn suspending_restores_the_terminal_until_it_goes_on() {
+fn suspending_restores_the_terminal_until_the_program_continues() {
     let tree = Tree::new("suspend");
     let mut live = tree.live(&["-i", "1h"], false);
     live.wait_for("Quit");

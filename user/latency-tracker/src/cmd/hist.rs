@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_footer_is_narrow_and_says_what_was_lost() {
+    fn the_footer_is_narrow_and_names_the_losses() {
         let hist = Histogram::parse("18000000000 20000000000 100000000").unwrap();
         let stats = Stats::parse(
             "ended 100000000\npending 64\nalerts 1234567\nalerts_lost 1234567\nfull 99999\nmin 1\nmean 2\nmax 18999999999\n",

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_after_ticks_is_one_run() {
+    fn what_continues_after_ticks_is_one_run() {
         let (ran, tick) = (Cause::Running(None), Cause::Transit);
         let path = path(&[
             (ran, 4_000),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_after_a_longer_pause_is_another_run() {
+    fn what_continues_after_a_longer_pause_is_another_run() {
         let (ran, other) = (Cause::Running(None), Cause::Transit);
         let path = path(&[(ran, 1_000), (other, 101), (ran, 1_000)]);
         assert_eq!(

@@ -187,7 +187,7 @@ impl Drawing {
         }
     }
 
-    /// Adds an arrow for each wakeup. If too many are outside of the path, omits these wakeups and returns their number.
+    /// Adds an arrow for each wakeup. If too many are outside of the path, omits these and returns their number.
     fn arrows(&mut self, view: &View, axis: &Axis, tops: &[f64]) -> usize {
         let others = view.arrows.iter().filter(|arrow| !arrow.4).count();
         let hidden = if others > ARROWS { others } else { 0 };
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_the_light_ones_of_the_page() {
+    fn colours_are_the_colours_of_light_pages() {
         // The style has two values; the first value is for light pages.
         assert_eq!(colour("running"), "#2a9d6f");
         assert_eq!(colour("on-runnable"), "#1b1f24");

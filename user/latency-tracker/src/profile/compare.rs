@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_is_not_tested() {
+    fn too_few_operations_are_not_tested() {
         assert_eq!(test_of(&[0; 8], &[0; 8]), None);
         assert_eq!(test_of(&[0; 8], &[9; 8]), None);
         assert_eq!(test_of(&[1, 1, 1], &[1, 1, 1]), None);

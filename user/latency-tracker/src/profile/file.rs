@@ -358,7 +358,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn samples_are_in_order_and_there_is_one() {
+    fn samples_are_in_order_and_there_is_at_least_one() {
         let sample: (&[u64], &[u64]) = (&[1, 2], &[3, 4]);
         let error_of = |file: &ProfileFile| {
             let text = serde_json::to_string(file).unwrap();

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cooldown_day_and_count_are_kept() {
+    fn cooldown_daily_limit_and_count_are_enforced() {
         let policy = Policy {
             cooldown: Duration::from_secs(10),
             max_per_day: Some(2),

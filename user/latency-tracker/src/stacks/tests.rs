@@ -157,7 +157,7 @@ fn read_by(names: &[&str], offset: u64, seq: u64, end: &str) -> Alert {
 }
 
 #[test]
-fn functions_of_a_program_follow_those_of_the_kernel() {
+fn functions_of_a_program_follow_the_functions_of_the_kernel() {
     let read = |user: &str| format!("stack=\"{READ}\" {user}");
     let addresses = "ustack=0x10,0x20 ustack_end=outermost";
     let all = [

@@ -343,8 +343,8 @@ impl<'a> Watched<'a> {
         Ok(seen)
     }
 
-    /// The recorded sleeps of the thread within a late operation, except sleeps in `known` and sleeps that are late. The
-    /// stacks show where the thread slept.
+    /// The recorded sleeps of the thread within a late operation, except those in `known` and late sleeps. Their stacks
+    /// show where the thread slept.
     pub(super) fn sleeps(&mut self, late: &Alert, known: &[Alert]) -> Result<Vec<Alert>> {
         let mut sleeps: Vec<Alert> = Vec::new();
         let watches = self.instances.iter().chain(&self.stacks);
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_delay_since_some_time_is_in_the_last_bucket_that_grew() {
+    fn the_longest_delay_since_a_reading_is_in_the_last_bucket_that_grew() {
         let before = delays(1_570, "100 112 5\n1536 1664 1\n");
         let since = |max, histogram: &str| delays(max, histogram).longest_since(&before, &[]);
         assert_eq!(since(1_570, "100 112 5\n1536 1664 1\n"), None);

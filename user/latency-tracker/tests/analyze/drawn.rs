@@ -116,7 +116,7 @@ fn an_alert_is_drawn_with_its_path() {
 }
 
 #[test]
-fn a_picture_that_cannot_be_written_is_said_and_leaves_nothing() {
+fn a_picture_that_cannot_be_written_is_reported_and_leaves_nothing() {
     let dir = Dir::with_traces("unwritten");
     let tid = &busiest(&dir, "compact")[0];
     let before = fs::read_dir(&dir.0).unwrap().count();
@@ -351,7 +351,7 @@ fn alerts_have_their_time_lines() {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_is_said_and_leaves_nothing() {
+fn a_page_that_cannot_be_written_is_reported_and_leaves_nothing() {
     let dir = Dir::with_traces("page-unwritten");
     let tid = &busiest(&dir, "compact")[0];
     let before = fs::read_dir(&dir.0).unwrap().count();

@@ -278,7 +278,7 @@ fn each_instance_has_a_share_of_the_list_of_operations_in_flight() {
 }
 
 #[test]
-fn a_table_is_as_wide_as_it_may_be_and_whole_in_a_pipe() {
+fn a_table_fits_its_limit_and_is_whole_in_a_pipe() {
     let (before, after) = two();
     let mut all = rows(&after, Some(&before));
     all[0].name = "n".repeat(31);

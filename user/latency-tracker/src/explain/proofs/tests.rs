@@ -455,7 +455,7 @@ fn the_function_that_throttles_proves_a_quota() {
 
 /// The quota held the thread back earlier, and for a short time.
 #[test]
-fn a_stack_says_nothing_about_another_wait() {
+fn a_stack_is_no_evidence_about_another_wait() {
     let events = [
         switch(0, 0, 0, R, 7),
         switch(1000, 0, 7, R, 0),
