@@ -82,7 +82,7 @@ pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
 
 /// Returns a flag that SIGINT, SIGTERM and SIGHUP set. It is polled while a trace is read, before each alert that
 /// `explain` explains or prints, while a picture or a page is drawn, and by [`out::lines`], but not while a path is
-/// computed. None of these signals ends the process at once, not even a second one: the process always cleans up first.
+/// computed. No such signal ends the process at once, not even a second signal: the process always cleans up first.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {

@@ -181,7 +181,7 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Failures of one kind. The first one is noted at once, later ones as a sum: see [`QUIET`].
+/// Failures of one kind. The first failure is noted at once, later failures as a sum: see [`QUIET`].
 struct Failures {
     /// The consequence, with which each note begins.
     what: &'static str,

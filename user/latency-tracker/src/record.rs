@@ -14,11 +14,10 @@
 //! Without TRACKER, an instance that replaces the removed one is recorded from its start, by the same flight recorder:
 //! `apply` replaces an instance to change a parameter that can only be given at creation. As long as an `apply` is
 //! running, the recorder waits for the new instance.
-//! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new one.
-//! The times of `--cooldown` and `--max-per-day` include suspends. If the time of day is set, dates are corrected (see
-//! [`dates`]).
-//! A capture in the default directory is also listed for `export`, which may lack permission to read it (see
-//! [`index`]).
+//! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new
+//! cgroup. The times of `--cooldown` and `--max-per-day` include suspends. If the time of day is set, dates are
+//! corrected (see [`dates`]). A capture in the default directory is also listed for `export`, which may lack permission
+//! to read it (see [`index`]).
 //!
 //! A failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
 //!
@@ -439,7 +438,7 @@ impl Recorder<'_> {
         self.armed.cgroup().and_then(Followed::of)
     }
 
-    /// If the cgroup of the instance has a successor, limits the instance to that one. After a failure, which is
+    /// If the cgroup of the instance has a successor, limits the instance to the successor. After a failure, which is
     /// reported once, the next look tries again. Returns the cgroup to follow, if there is one.
     fn follow(&self, mut followed: Followed, machine: &mut Machine<'_>) -> Option<Followed> {
         let name = self.args.name();
@@ -726,7 +725,7 @@ impl Recorder<'_> {
         if self.captures.make_room(budget, rotate, removed)? {
             return Ok(None);
         }
-        // With `rotate`, all complete captures may be removed, so unfinished ones of other recorders fill the room.
+        // With `rotate`, all complete captures may be removed, so unfinished captures of other recorders fill the room.
         let is_for_now = rotate && size_of(&partial.path) <= budget;
         Ok(Some(Kept::Nothing { is_for_now }))
     }

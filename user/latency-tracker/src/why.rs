@@ -10,7 +10,7 @@
 //!         signal, end of the command
 //!   with --worst or a command: a late operation does not end the run; the longest one is explained
 //!   while nothing is late, a threshold that was measured comes down: see `Threshold`
-//!   meanwhile, once a second: if the target's cgroup has a successor, the instances are limited to that one
+//!   meanwhile, once a second: if the target's cgroup has a successor, the instances are limited to the successor
 //! ```
 //!
 //! Recording a trace costs far more than the instances, so it starts only when the threshold is known. If the recording

@@ -384,8 +384,8 @@ fn a_signal_ends_the_wait_for_alerts() {
     drop(writer);
 }
 
-/// With less memory than the whole model takes, the path and the delays are the same. With too little, the error states
-/// how much is needed.
+/// With less memory than the whole model takes, the path and the delays are the same. With too little memory, the error
+/// states how much is needed.
 #[test]
 fn a_limit_on_memory_changes_nothing_or_is_reported_as_too_low() {
     let dir = Dir::with_traces("memory");

@@ -93,7 +93,7 @@ impl Dir {
         rows.map(gap).collect()
     }
 
-    /// The files of a table, hidden ones too.
+    /// The files of a table, including hidden files.
     fn files(&self, table: &str) -> Vec<PathBuf> {
         let hosts = fs::read_dir(self.path().join("fleet").join(table));
         let hosts = hosts.into_iter().flatten().map(|host| host.unwrap().path());

@@ -391,7 +391,7 @@ fn few_rows_are_shown_and_all_are_written() {
     );
     let (_, csv, _) = analyze(&dir, "syscalls", "all", &["--csv"]);
     assert_eq!(csv.lines().count(), rows + 1);
-    // The columns keep their names and places; new ones go last.
+    // The columns keep their names and places; new columns go last.
     let names = csv.lines().next().unwrap();
     assert_eq!(
         names,
@@ -556,7 +556,7 @@ fn bars(histogram: &Value) -> BTreeMap<u64, u64> {
     bars.filter(|(_, count)| *count > 0).collect()
 }
 
-/// Rows, histograms and worst cases of a page are those of the JSON, which has every operation as a worst case.
+/// Rows, histograms and worst cases of a page match the JSON, which has every operation as a worst case.
 #[test]
 fn a_page_has_every_row_and_every_operation() {
     let dir = traces("traces.tar.xz");

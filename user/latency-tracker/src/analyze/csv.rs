@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Comma-separated values, quoted as in RFC 4180. New columns are appended, so that existing ones keep their places.
+//! Comma-separated values, quoted as in RFC 4180. New columns are appended, so that existing columns keep their places.
 
 use lt_model::ThreadId;
 use lt_model::why::{Cause, Piece};

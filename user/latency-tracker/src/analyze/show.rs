@@ -398,8 +398,8 @@ impl Shown<'_> {
         }
     }
 
-    /// The requests that a disk served while a thread waited for a free one, if they are recorded. `None` for another
-    /// cause.
+    /// The requests that a disk served while a thread waited for a free request, if they are recorded. `None` for
+    /// another cause.
     fn served_json(&self, sum: &why::Sum) -> Option<Option<Served>> {
         let (_, served) = why::served(self.model, self.held_in(sum)?)?;
         let by = |by: &lt_model::ServedFor| ServedFor {
@@ -720,7 +720,7 @@ struct Sum {
     busy: Option<Busy>,
 }
 
-/// The requests that a disk served while a thread waited for a free one.
+/// The requests that a disk served while a thread waited for a free request.
 #[derive(Serialize)]
 struct Served {
     requests: u64,

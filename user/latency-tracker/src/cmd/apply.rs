@@ -374,7 +374,7 @@ impl<'a> Apply<'a> {
         };
         for name in names {
             let tracker = self.books.of(name).map(|e| e.tracker.clone());
-            // Another process may have removed the instance, and started another one of that name.
+            // Another process may have removed the instance, and started another instance of that name.
             let ours = running
                 .iter()
                 .any(|i| i.name == *name && Some(&i.tracker) == tracker.as_ref());

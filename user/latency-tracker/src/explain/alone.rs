@@ -387,7 +387,7 @@ mod tests {
                 && !deadline.contains("cpu.max"),
             "{deadline}"
         );
-        // The functions in which a task was preempted give no reason, nor does the policy.
+        // Neither the functions in which a task was preempted nor the policy gives a reason.
         for other in [
             "throttled=0 stack=\"preempt_schedule_irq+0x1/0x2,balance_dirty_pages+0x1/0x2\"",
             "policy=deadline throttled=0",

@@ -114,7 +114,7 @@ fn view(
     Ok(view)
 }
 
-/// The facts of an alert: the common ones, and the fields of its tracker.
+/// The facts of an alert: the common facts, and the fields of its tracker.
 fn facts_of(alert: &Alert) -> Vec<(String, String)> {
     let fact = |(name, value): (&str, String)| (name.to_string(), out::printable(&value));
     let all = [

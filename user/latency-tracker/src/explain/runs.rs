@@ -13,7 +13,7 @@ use lt_model::why::Piece;
 const PART: u64 = 20;
 
 /// Number of latest runs that a step may continue. Up to `BETWEEN` - 1 other runs may thus interrupt a run: an
-/// interrupt, its softirq, and a thread that one of these wakes.
+/// interrupt, its softirq, and a thread that the interrupt or the softirq wakes.
 const BETWEEN: usize = 4;
 
 /// A step that repeats, interrupted by other, short steps.

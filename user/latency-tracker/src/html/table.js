@@ -60,7 +60,7 @@ function table({ title, columns, rows, note }) {
 	return el('section', {}, ...parts);
 }
 
-// A heading, and a bar for each power of two, with the number of durations from there to the next one.
+// A heading, and a bar for each power of two, with the number of durations from that power to the next.
 function histogram(name, bars) {
 	const most = Math.max(...bars.map(([, count]) => count));
 	const row = ([low, count]) => el('tr', {}, el('td', { className: 'number', textContent: nanos(low) }),

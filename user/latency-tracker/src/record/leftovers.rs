@@ -43,7 +43,7 @@ pub(crate) struct Owned {
     pub(crate) directory: Option<PathBuf>,
 }
 
-/// What identifies an instance of a run: another one may have its name by now. Times are of `CLOCK_MONOTONIC`, ns.
+/// What identifies an instance of a run: another instance may have its name by now. Times are of `CLOCK_MONOTONIC`, ns.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Known {
     /// Its name has the PID of the run.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Decides whether to capture an alert, by limits like those of Perfetto's triggers. Callers pass the
-//! time since boot, which includes suspends.
+//! Decides whether to capture an alert, by limits like the limits of Perfetto's triggers. Callers
+//! pass the time since boot, which includes suspends.
 
 use std::collections::VecDeque;
 use std::fmt;

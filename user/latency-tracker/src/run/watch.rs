@@ -215,7 +215,7 @@ mod tests {
             let starts = pending.iter().filter_map(|one| one.fields.number("start"));
             starts.collect()
         };
-        // The one that started at 400 ended at 1200; raising its alert took 5 ns.
+        // The operation that started at 400 ended at 1200; raising its alert took 5 ns.
         assert_eq!(left(1205, 800, 7, "threshold"), [100, 700]);
         assert_eq!(left(1205, 800, 7, "late"), [100, 700]);
         assert_eq!(left(1205, 800, 8, "threshold"), [100, 400, 700]);

@@ -355,8 +355,8 @@ fn ioctl(fd: i32, command: Option<u64>) -> Access<'static> {
     }
 }
 
-/// A call without a name, by its number. Most architectures give a new call the same number. On the others, the number
-/// is larger, and may stand for any call.
+/// A call without a name, by its number. Most architectures give a new call the same number. On the other
+/// architectures, the number is larger, and may stand for any call.
 fn unknown(number: Option<u64>) -> Access<'static> {
     match number {
         // io_uring_setup, io_uring_enter and io_uring_register

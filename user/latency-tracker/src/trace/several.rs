@@ -93,7 +93,7 @@ pub(super) fn check(
 }
 
 /// The processors whose streams have the events of `has`, and the time that each stream covers, in ns: from the start of
-/// its first packet to the end of its last one. Empty unless LTTng recorded all kernel traces: only LTTng starts the
+/// its first packet to the end of its last packet. Empty unless LTTng recorded all kernel traces: only LTTng starts the
 /// first packet of a stream when the recording starts, and keeps one stream for each processor.
 pub(super) fn streams(
     reader: &Reader,
@@ -215,7 +215,7 @@ fn is_twice(reader: &Reader, one: &Span, other: &Span) -> bool {
         }
 }
 
-/// Whether no packet is missing between two traces: `next` starts with the packet after the last one of `one`.
+/// Whether no packet is missing between two traces: `next` starts with the packet after the last packet of `one`.
 fn follows(reader: &Reader, one: &Span, next: &Span) -> bool {
     numbers(reader, one, next).is_some_and(|[one, next]| one.1.checked_add(1) == Some(next.0))
 }
@@ -429,7 +429,7 @@ mod tests {
         let whole = of(&trace);
         assert_eq!(whole.len(), 2);
         assert!(whole.iter().all(|(_, begin, end)| begin < end));
-        // The first packet is missing, as in a ring, and the last one is cut.
+        // The first packet is missing, as in a ring, and the last packet is cut.
         let file = trace.join("kernel/channel_0");
         let bytes = fs::read(&file).unwrap();
         fs::write(&file, &bytes[PACKET..bytes.len() - PACKET / 2]).unwrap();
@@ -496,7 +496,7 @@ mod tests {
     }
 
     /// Writes a trace of one CPU whose only packet ends at its last event. Each switch has its time, the thread that is
-    /// switched out, and the next one.
+    /// switched out, and the next thread.
     fn record(to: &Path, switches: [(u64, i32, i32); 2]) {
         const METADATA: &str = "/* CTF 1.8 */\n\
             typealias integer { size = 64; } := u64;\n\

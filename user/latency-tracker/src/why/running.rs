@@ -64,7 +64,7 @@ fn utc(now: SystemTime, ago: Duration) -> Option<String> {
 }
 
 /// The start of the process of a thread, since boot. `None` if the thread has exited, or if a thread with another name,
-/// or one that started after `time`, has its number now.
+/// or a thread that started after `time`, has its number now.
 fn start_of(proc: &Path, thread: &Thread, time: Duration) -> Option<Duration> {
     let read = |file: String| {
         let bytes = fs::read(proc.join(file)).ok()?;

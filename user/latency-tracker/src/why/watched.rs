@@ -196,8 +196,8 @@ impl<'a> Watched<'a> {
     }
 
     /// Sets the threshold. With `worst`, an operation of a command raises an alert only if it takes longer than all
-    /// earlier ones. For other targets, the kernel must not do this: an operation that does not count, such as one of
-    /// this run, would hide shorter ones that count. See [`Self::raise`].
+    /// earlier operations. For other targets, the kernel must not do this: an operation that does not count, such as an
+    /// operation of this run, would hide shorter operations that count. See [`Self::raise`].
     pub(super) fn arm(&mut self, over: Nanos, worst: bool) -> Result<()> {
         let worst = u8::from(worst && self.target.is_command());
         for watch in &mut self.instances {
@@ -220,10 +220,10 @@ impl<'a> Watched<'a> {
         Ok(())
     }
 
-    /// Raises the threshold of each instance to the longest of these late operations: from now on, only a longer one
-    /// is of interest. For a command, the kernel has done this. An operation that began before `began` does not raise
-    /// the threshold, since a shorter one may be explained better. The threshold of sleeps stays if most of them do not
-    /// count as late.
+    /// Raises the threshold of each instance to the longest of these late operations: from now on, only a longer
+    /// operation is of interest. For a command, the kernel has done this. An operation that began before `began` does
+    /// not raise the threshold, since a shorter operation may be explained better. The threshold of sleeps stays if
+    /// most sleeps do not count as late.
     pub(super) fn raise(&mut self, late: &[Alert], began: u64) -> Result<()> {
         let target = self.target;
         if target.is_command() {
@@ -275,7 +275,7 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Looks whether the target has another cgroup, and if so, limits the instances to that one.
+    /// Looks whether the target has another cgroup, and if so, limits the instances to the new cgroup.
     pub(super) fn look(&mut self) -> Result<()> {
         let target = self.target;
         let Some(followed) = &mut self.followed else {

@@ -9,8 +9,8 @@
 //! rows                         a, b 3 times, a 2 times, c
 //! ```
 //!
-//! Consecutive waits for one reason are one row, with the waits below the longest one. Later chains for the same
-//! reasons refer to the first one.
+//! Consecutive waits for one reason are one row, with the waits below the longest wait. Later chains for the same
+//! reasons refer to the first chain.
 
 use std::collections::HashMap;
 

@@ -130,7 +130,7 @@ fn all_waits_are_shown_on_request_and_waits_too_deep_or_too_short_are_not() {
         flat[2].contains("hog/8 meanwhile: blocked 80ns (in no recorded"),
         "{flat:?}"
     );
-    // The waits for thread 8 are consecutive among the shown ones.
+    // The waits for thread 8 are consecutive among the shown waits.
     let long = of(&["--min", "100"]);
     assert!(
         long[1].ends_with("in read: woken by hog/8; 2 times, up to 110ns"),

@@ -80,7 +80,7 @@ const BEFORE: &str = "attempts=100 started=100 ended=98 pending=2 alerts=1 max=2
 const AFTER: &str =
     "attempts=400 started=400 ended=398 pending=2 alerts=4 max=20000000 min=2000 full=3";
 
-/// Two readings, two seconds apart. The first has two instances; the second has a third one, too.
+/// Two readings, two seconds apart. The first reading has two instances, and the second has a third.
 fn two() -> (Reading, Reading) {
     let made = Made {
         start: Instant::now(),

@@ -85,7 +85,7 @@ pub(crate) struct Explanation {
     pub(crate) queue: Option<DeviceQueue>,
     /// Why the other activity of the device is unknown, if it is.
     pub(crate) gap: Option<Unrecorded>,
-    /// The CPU that issued the request, and the time that each task ran there meanwhile, longest first.
+    /// The CPU that issued the request, and the time that each task ran there from the issue to the end, longest first.
     pub(crate) ran: Option<(u32, Vec<(Task, u64)>)>,
     /// How far the trace reaches back before the alert, on the CPU with the shortest history, ns.
     pub(crate) covered: u64,

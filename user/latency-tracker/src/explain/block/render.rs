@@ -449,7 +449,7 @@ mod tests {
         for (line, start) in [
             ("  +6.00ms  seen by the tracker: one of", with_it),
             ("71 % of the delay (15.26ms)", with_it),
-            // The request begins 10 ms after the delay, so it is another one.
+            // The request begins 10 ms after the delay, so it is another request.
             ("The end of the request is not in the trace", after_it),
         ] {
             let text = late(start);
