@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! alert of a request --block--> its life, the queue of the device, requests that overtook it
-//! any other alert ----why-----> the critical path of its thread, or the activity of its processor
+//! any other alert ----why-----> the critical path of its thread, or the activity of its CPU
 //! all alerts --draw, page--> a trace for Perfetto, an HTML page, or its time lines
 //! ```
 
@@ -154,7 +154,7 @@ fn poll(interrupted: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// The task that was delayed: `fio/812`, or `swapper/1` for an idle processor.
+/// The task that was delayed: `fio/812`, or `swapper/1` for an idle CPU.
 pub(crate) fn owner(alert: &Alert) -> String {
     let comm = out::printable(&alert.comm.text());
     match (alert.tid, comm.as_str()) {

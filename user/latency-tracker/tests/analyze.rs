@@ -332,7 +332,7 @@ fn what_cannot_be_explained_is_reported() {
     );
     fs::write(dir.0.join("none"), "").unwrap();
     assert!(wrong("compact", &["--alerts", "none"]).contains("no such alert"));
-    // Impossible times, a thread that does not exist and a missing processor are no reason to give
+    // Impossible times, a thread that does not exist and a missing CPU are no reason to give
     // up.
     let lines = "seq=1 time=18446744073709551615 instance=a tracker=wakeup reason=threshold \
         delay=18446744073709551615 threshold=0 cpu=99999 pid=1 tid=1 comm=\"x\"\n\

@@ -772,7 +772,7 @@ struct Step {
     instead: Option<Instead>,
 }
 
-/// The longest use of the processor for which the thread waited.
+/// The longest use of the CPU for which the thread waited.
 #[derive(Serialize)]
 struct Instead {
     kind: &'static str,

@@ -342,7 +342,7 @@ pub(super) fn is_call(model: &Model, name: Name) -> bool {
     calls.contains(&model.names.text(name))
 }
 
-/// Names what uses a processor; a thread, by its name at `time`.
+/// Names what uses a CPU; a thread, by its name at `time`.
 pub(crate) fn used_by(model: &Model, used: Use, time: u64) -> String {
     match used {
         Use::Unknown => "something not recorded".into(),

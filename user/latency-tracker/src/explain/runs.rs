@@ -70,7 +70,7 @@ mod tests {
     use lt_model::ThreadId;
     use lt_model::why::Cause;
 
-    /// Steps of these lengths, of one thread on one processor.
+    /// Steps of these lengths, of one thread on one CPU.
     fn path(of: &[(Cause, u64)]) -> Vec<Piece> {
         let mut at = 0;
         let step = |&(cause, took): &(Cause, u64)| {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn another_processor_or_thread_is_another_run() {
+    fn another_cpu_or_thread_is_another_run() {
         let mut path = path(&[
             (Cause::Running(None), 1_000),
             (Cause::Running(None), 1_000),

@@ -116,7 +116,7 @@ function drawLane(ctx, lane) {
 
 function box(ctx, kind, left, y, width, tall) {
 	ctx.fillStyle = patterns[kind];
-	// An idle processor is a thin line.
+	// An idle CPU is a thin line.
 	if (kind === IDLE) ctx.fillRect(left, y + tall / 2 - 1, width, 2);
 	else ctx.fillRect(left, y, Math.max(width - (width > 3 ? 0.75 : 0), 1), tall);
 }

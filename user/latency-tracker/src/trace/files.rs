@@ -69,7 +69,7 @@ pub(super) fn are_shown(reader: &Reader) -> bool {
     several::in_all(reader, &kernels, &is_fork) && several::has_all_calls(reader, &kernels)
 }
 
-/// The time in which all processors show which files system calls work on. In a snapshot, a processor's stream of
+/// The time in which all CPUs show which files system calls work on. In a snapshot, a CPU's stream of
 /// system calls may start later than its stream of forks, if they are in different channels.
 pub(super) fn shown(reader: &Reader, kernels: &[bool]) -> (u64, u64) {
     let is_call = |class: &Class| kinds::kind(class).is_some_and(|kind| kind.is_call());

@@ -32,7 +32,7 @@ pub(super) fn kernels(reader: &Reader) -> Vec<bool> {
     reader.traces().iter().map(is).collect()
 }
 
-/// A gap between two traces, in which nothing was recorded on a processor. Times are in ns of the traces' clock.
+/// A gap between two traces, in which nothing was recorded on a CPU. Times are in ns of the traces' clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) cpu: u32,
@@ -92,9 +92,9 @@ pub(super) fn check(
     Ok(gaps)
 }
 
-/// The processors whose streams have the events of `has`, and the time that each stream covers, in ns: from the start of
+/// The CPUs whose streams have the events of `has`, and the time that each stream covers, in ns: from the start of
 /// its first packet to the end of its last packet. Empty unless LTTng recorded all kernel traces: only LTTng starts the
-/// first packet of a stream when the recording starts, and keeps one stream for each processor.
+/// first packet of a stream when the recording starts, and keeps one stream for each CPU.
 pub(super) fn streams(
     reader: &Reader,
     kernels: &[bool],
@@ -131,8 +131,8 @@ pub(super) fn streams(
     streams
 }
 
-/// The times at the start and at the end of the trace in which some kind of event is not recorded: start, processor,
-/// end. A processor counts as recorded from the start of the kind that starts last to the end of the kind that ends
+/// The times at the start and at the end of the trace in which some kind of event is not recorded: start, CPU,
+/// end. A CPU counts as recorded from the start of the kind that starts last to the end of the kind that ends
 /// first.
 pub(super) fn dark(
     reader: &Reader,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Dir, busiest, run, steps};
 
 /// Each step of the path is in the picture, at its time, and so is the activity of threads and
-/// processors.
+/// CPUs.
 #[test]
 fn a_picture_has_the_path_of_the_text() {
     let dir = Dir::with_traces("picture");
@@ -47,7 +47,7 @@ fn a_picture_has_the_path_of_the_text() {
                     .map(|s| (s.0, s.1))
                     .collect::<Vec<_>>()
             );
-            // The thread itself has an entry at any time, and no processor does two things at once.
+            // The thread itself has an entry at any time, and no CPU does two things at once.
             let own = of("Threads")
                 .into_iter()
                 .find(|t| drawn.tracks[t].0.ends_with(&format!("/{tid}")));

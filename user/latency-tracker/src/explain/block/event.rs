@@ -7,7 +7,7 @@
 pub(crate) struct Event {
     /// `CLOCK_MONOTONIC`, ns.
     pub(crate) time: u64,
-    /// The processor that recorded it.
+    /// The CPU that recorded it.
     pub(crate) cpu: u32,
     /// `sched_switch`, `block_rq_issue`, ...; empty if irrelevant to requests.
     pub(crate) name: String,
