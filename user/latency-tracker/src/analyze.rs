@@ -180,7 +180,7 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
     let at = |when: &Option<When>| when.map(|when| when.since(model.span.0));
     let (from, to) = (at(&args.from), at(&args.to));
     let (begin, end) = model.span;
-    // Checked before the thread is looked up, because no thread is found outside of the trace.
+    // This is checked before the thread is looked up, because no thread is found outside of the trace.
     if from.is_some_and(|from| from >= end) || to.is_some_and(|to| to <= begin) {
         bail!("the trace is from {begin} to {end}, and does not cover the requested time");
     }

@@ -70,7 +70,7 @@ pub(crate) struct Explained {
     pub(crate) text: String,
     /// Whether the trace starts too late to show the largest part of the delay; false for a request.
     pub(crate) is_cut: bool,
-    /// The threads whose requests a disk served during the waits that the text names, except those that have ended in
+    /// The threads whose requests a disk served during the waits that the text names, except threads that have ended in
     /// the trace.
     pub(crate) served: Vec<Thread>,
 }

@@ -201,7 +201,7 @@ impl Panel {
                 let cell = Rectangle::new()
                     .set("x", round(left))
                     .set("y", round(y(row)))
-                    // Slightly wider, so that the background does not show between two cells.
+                    // Cells are slightly wider, so that the background does not show between two cells.
                     .set("width", round((right - left).max(0.6) + 0.2))
                     .set("height", ROW)
                     .set("fill", colour(counts[row], most))

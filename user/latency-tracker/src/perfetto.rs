@@ -222,7 +222,7 @@ impl<W: Write> Writer<W> {
         }
         self.trace.packet.clear();
         self.trace.packet.push(packet);
-        // Cannot run out of room, since the buffer grows.
+        // This cannot run out of room, since the buffer grows.
         self.trace.encode(&mut self.buffer)?;
         if self.buffer.len() >= CHUNK {
             self.write()?;

@@ -171,7 +171,7 @@ fn estimate(
     tracker: &str,
     begun: Instant,
 ) -> Result<Estimate> {
-    // Measured before the snapshot, because writing it takes time that its contents do not cover.
+    // The time is taken before the snapshot, because writing the snapshot takes time that its contents do not cover.
     let sampled = begun.elapsed();
     let sample = flight.snapshot(captures)?;
     Estimate::measure(
@@ -388,12 +388,12 @@ impl Recorder<'_> {
         self.service
             .alerts(&woken.alerts, path.map(PathBuf::as_path));
         let kept = kept?;
-        // In a separate thread, at ordinary priority: there may be many cgroups.
+        // This runs in a separate thread, at ordinary priority: there may be many cgroups.
         let _ = std::thread::scope(|scope| scope.spawn(|| machine.evidence.rearm()).join());
         match kept {
             Kept::Capture(path) => {
                 history.captured(clock::since_boot());
-                // Checked here, because the snapshot of a stopped recorder does not fail.
+                // This is checked here, because the snapshot of a stopped recorder does not fail.
                 self.look(machine);
                 self.forget_old(machine);
                 self.list(&path, machine);
@@ -528,7 +528,7 @@ impl Recorder<'_> {
         history: &mut History,
         machine: &mut Machine<'_>,
     ) -> Result<Kept> {
-        // Read at once, while the processes still exist.
+        // The names are read at once, while the processes still exist.
         let naming = woken.find_names();
         let seen = machine.evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {
@@ -605,7 +605,7 @@ impl Recorder<'_> {
                 return Ok(Kept::Alerts(None));
             }
         };
-        // Printed only now: a failure to print must not cost the capture.
+        // The result is printed only now: a failure to print must not cost the capture.
         let alerts = out::plural(woken.alerts.len(), "alert");
         let how = match failure {
             None => "saved",

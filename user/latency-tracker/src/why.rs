@@ -338,7 +338,7 @@ impl Search<'_> {
             let now = Instant::now();
             let is_over = end.is_some_and(|end| now >= end);
             let is_due = !is_over && !has_ended && self.lowers().is_some_and(|due| now >= due);
-            // Read before the alerts, so that every late operation in `delays` already has its alert.
+            // The delays are read before the alerts: each late operation that the delays include already has its alert.
             let delays = is_due.then(|| watched.delays());
             // The alerts of the command's last operations can be read by now.
             let woken = match has_ended || is_over || is_due {
@@ -710,7 +710,7 @@ fn nothing(
     missed: u64,
 ) -> Result<()> {
     let over = threshold.over;
-    // Read before the output, which takes time.
+    // The delays are read before the output, which takes time.
     let seen = watched.longest_since_set(&watched.delays());
     let (armed, whole) = (threshold.set.elapsed(), started.elapsed());
     let time = format!("in the {} since this threshold was set", nanos(armed));

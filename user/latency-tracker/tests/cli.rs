@@ -571,7 +571,7 @@ fn errors_end_with_1_and_name_the_fix() {
         (&["list", "nosuch"], "no instance named \"nosuch\""),
         (&["list", "--trackers", "blok"], "did you mean block?"),
         (&["list", "--trackers", "zzz"], "there are block"),
-        // Refused before anything is measured.
+        // This is refused before anything is measured.
         (&["run", "block", "-o", "-"], "-: expected the name of a"),
         (&["stacks", "block", "-o", "no/a"], "no/a: No such file"),
         (

@@ -89,7 +89,7 @@ impl Tree {
 
     /// Starts the live view on a separate terminal.
     fn live(&self, args: &[&str], no_color: bool) -> Live {
-        // Not inherited by the programs of other tests, which would keep the terminal alive.
+        // The programs of other tests must not inherit the terminal: they would keep it alive.
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let master = posix_openpt(flags).unwrap();
         grantpt(&master).unwrap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A path in one sentence: the cause that took the most time, and up to two others if it is less than half. Another
-//! sentence follows if a thread waited for a busy disk.
+//! A path in one sentence: the cause that took the most time, and up to two others if this cause is less than half.
+//! Another sentence follows if a thread waited for a busy disk.
 
 use std::collections::{HashMap, HashSet};
 
@@ -62,8 +62,8 @@ impl Shown<'_> {
         all
     }
 
-    /// The threads whose requests a disk served during the waits that the sentence names, each once, except those that
-    /// have ended in the trace.
+    /// The threads whose requests a disk served during the waits that the sentence names, each once, except threads
+    /// that have ended in the trace.
     pub(crate) fn served_threads(&self) -> Vec<Thread> {
         let mut threads = Vec::new();
         for of in self.named() {

@@ -3,7 +3,7 @@
 // Tables: click a heading to sort, a time to show it in the time line, or the button of a row to show its histogram.
 
 const NUMBERS = ['count', 'time', 'at', 'percent', 'clock'];
-// Made once: localeCompare with options would make a collator for each pair of cells.
+// This is made once: localeCompare with options would make a collator for each pair of cells.
 const collator = new Intl.Collator('en-US', { numeric: true });
 
 function cell(kind, value) {

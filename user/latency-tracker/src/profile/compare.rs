@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(test_of(&[0; 8], &[0; 8]), None);
         assert_eq!(test_of(&[0; 8], &[9; 8]), None);
         assert_eq!(test_of(&[1, 1, 1], &[1, 1, 1]), None);
-        // All in one row.
+        // All operations are in one row.
         assert_eq!(test_of(&[0, 100, 0], &[0, 100, 0]), None);
         // In each row, 4 of the 8 operations of either side are expected.
         assert_eq!(test_of(&[8, 0], &[0, 8]), None);

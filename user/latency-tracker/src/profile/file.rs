@@ -160,7 +160,7 @@ impl ProfileFile {
             }
             None => bail!("version: expected a number"),
         }
-        // Parsed from the text, not from the value, so an error names the line.
+        // The file is parsed from the text, not from the value, so an error names the line.
         let file: Self = serde_json::from_str(text)?;
         ensure!(
             !file.low.is_empty() && file.low.is_sorted_by(|a, b| a < b),

@@ -202,8 +202,8 @@ fn clean_notes(root: &ProcRoot, directory: &Path) {
     }
 }
 
-/// Removes the leftovers of process `pid`. Returns false if an instance could not be read or removed, or its directory
-/// could not be removed; this is reported.
+/// Removes the leftovers of process `pid`. Returns false if an instance could not be read or removed, or the directory
+/// of the run could not be removed; this is reported.
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) -> bool {
     let mut is_tidy = true;
     for (name, known) in &owned.instances {

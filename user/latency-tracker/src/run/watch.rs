@@ -124,7 +124,7 @@ impl<'a> Watch<'a> {
             take_ended(&mut pending, took, &alert);
             see(alert);
         })?;
-        // Checked only now, since the search of many cgroups takes a while.
+        // This is checked only now, since the search of many cgroups takes a while.
         if let Some(number) = Groups::find().missing(&self.root.instance(&self.name)?) {
             note(&format!(
                 "not measured to the end: {}",

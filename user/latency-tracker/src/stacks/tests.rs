@@ -237,7 +237,7 @@ fn functions_of_a_program_follow_the_functions_of_the_kernel() {
 fn an_operation_counts_once_with_its_whole_delay() {
     let stack = |functions: &str| format!("stack=\"{functions}\"");
     let all = [
-        // Timed out, and ended later; its end has no stack.
+        // This operation timed out and ended later; the alert of its end has no stack.
         alert(1, 150, "timeout", 50, 7, &stack(SLEEP)),
         alert(2, 190, "late", 90, 7, ""),
         // A call that waits in two places.
@@ -247,7 +247,7 @@ fn an_operation_counts_once_with_its_whole_delay() {
         // The end of the first operation was not read: the next alert is about another operation of the thread.
         alert(6, 350, "timeout", 50, 9, &stack(READ)),
         alert(7, 450, "threshold", 30, 9, &stack(SLEEP)),
-        // Began before the instance.
+        // This operation began before the instance.
         alert(
             8,
             500,

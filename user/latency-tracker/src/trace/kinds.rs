@@ -642,7 +642,7 @@ mod tests {
         let mut other = fields.clone();
         other[11].2 = &none;
         assert_eq!(said("block:block_rq_issue", &other), Some(None));
-        // Useless without the number of the disk.
+        // The event is useless without the number of the disk.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
     }
 

@@ -74,7 +74,7 @@ fn start_of(proc: &Path, thread: &Thread, time: Duration) -> Option<Duration> {
     let mut lines = status.lines();
     let process = lines.find_map(|line| line.strip_prefix("Tgid:"))?;
     let process = read(format!("{}/stat", process.trim()))?;
-    // Read last: if this is still the thread, the other files were its own, too.
+    // This file is read last: if the thread still has its number then, the other files belonged to it, too.
     let stat = read(format!("{}/stat", thread.tid))?;
     let (name, state) = stat.split_once('(')?.1.rsplit_once(')')?;
     let has_exited = state.trim_start().starts_with(['Z', 'X']);

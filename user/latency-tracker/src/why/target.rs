@@ -80,7 +80,7 @@ impl Target {
     /// Limits the target to the cgroup with this path.
     fn limit_to(&mut self, path: &str) {
         self.followed = group::directory(path).and_then(Followed::at);
-        // By its number, all instances watch the same cgroup, even if another one has the path meanwhile.
+        // The number makes all instances watch one cgroup, even if another cgroup has its path by now.
         let number = self.followed.as_ref().map(|of| of.number().to_string());
         self.filter = vec![setting(CGROUP, number.as_deref().unwrap_or(path))];
     }
@@ -95,7 +95,7 @@ impl Target {
         self.filter.iter().any(|setting| setting.key == CGROUP)
     }
 
-    /// The directory of the unit's cgroup, which may have moved to another slice; asks systemd.
+    /// Asks systemd for the directory of the unit's cgroup, which may have moved to another slice.
     pub(super) fn moved_to(&self) -> Option<PathBuf> {
         let path = cgroup_of(self.unit.as_deref()?, Path::new(BOOTED)).ok()?;
         group::directory(&path)

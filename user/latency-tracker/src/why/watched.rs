@@ -113,7 +113,7 @@ pub(super) struct Delays {
 
 impl Delays {
     fn read(root: &ProcRoot, name: &str) -> Result<Self> {
-        // Taken before the reads below: they are operations of this run, and thus end after this time.
+        // The time is taken before the reads below. The reads are operations of this run, and must end after this time.
         let time = clock::monotonic();
         Ok(Self {
             histogram: root.histogram(name)?,

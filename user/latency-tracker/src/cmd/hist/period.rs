@@ -86,7 +86,8 @@ fn period(root: &ProcRoot, args: &HistArgs, name: &str) -> Result<()> {
             "{name} was started after its last reset: all its delays are shown"
         ));
     }
-    // Written before the output, but renamed only after it: delays that could not be shown are not reset.
+    // The reading is written before the output, but renamed only after it: delays that could not be shown are not
+    // reset.
     let next = match args.reset {
         true => Some(keep(directory, &period.next)?),
         false => None,
@@ -115,7 +116,7 @@ fn keep(directory: &Path, text: &str) -> Result<NamedTempFile> {
 impl Period {
     /// Reads an instance, and the reading that its last reset has kept in `path`.
     fn read(root: &ProcRoot, name: &str, path: &Path) -> Result<Self> {
-        // Read before the counters: otherwise another command could store a later reading in between.
+        // This is read before the counters: otherwise another command could store a later reading in between.
         let kept = Kept::read(path)?;
         let (created, (file, text, time, stats)) = root.of_one(name, || {
             let file = match root.has_labels(name) {

@@ -237,7 +237,7 @@ impl Explanation {
             return Ok(());
         }
         writeln!(f, "\n  meanwhile CPU {cpu}, which issued the request, ran")?;
-        // In percent of the whole time at the device, although the trace of this CPU may start later.
+        // The times are percentages of the whole time at the device, although the trace of this CPU may start later.
         let all = self.request.as_ref().and_then(Request::at_device_for);
         let all = all.unwrap_or(0);
         for (task, time) in ran.iter().take(NAMED) {
