@@ -76,7 +76,7 @@ pub(crate) fn octaves() -> Vec<u64> {
     (0..OCTAVES).map(low).collect()
 }
 
-/// From light to dark, in steps that look even, also to colour-blind people.
+/// Colours from light to dark, in steps that look even, also to colour-blind people.
 const COLOURS: [(u8, u8, u8); 6] = [
     (0xfd, 0xe7, 0xa9),
     (0xfb, 0xb0, 0x5f),

@@ -1002,7 +1002,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suggested_threshold_is_one_that_was_exceeded() {
+    fn a_suggested_threshold_has_been_exceeded() {
         let ms = |ms: u64| Nanos(ms * 1_000_000);
         for (over, seen, whole, expected) in [
             (780, Some(ms(250)), Some(ms(1_570)), Some(ms(120))),

@@ -805,7 +805,7 @@ fn each_example_of_a_tracker_starts_an_instance_of_it() {
     }
     let (_, out, _) = tree.run(&["list", "--trackers"]);
     assert!(!out.contains("Examples:"), "{out}");
-    // This kernel cannot run it.
+    // This kernel cannot run the tracker.
     file("trackers", "net: x\n  unavailable: no such tracepoint\n");
     let (_, out, _) = tree.run(&["list", "--trackers", "net"]);
     assert!(

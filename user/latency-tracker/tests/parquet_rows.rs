@@ -795,7 +795,7 @@ fn a_second_run_replaces_the_first() {
 }
 
 #[test]
-fn traces_of_one_time_are_reported() {
+fn overlapping_traces_are_reported() {
     let dir = Dir::with("traces.tar.xz");
     let (status, _, said) = dir.analyze(&["wakeups", "compact", "--parquet", "fleet"]);
     assert!(status == 0 && !said.contains("overlaps"), "{said}");

@@ -404,7 +404,7 @@ struct Had {
     cpu: u32,
     /// Total time that threads waited for it, ns.
     time: u64,
-    /// Its longest use meanwhile, and the time of that use.
+    /// The longest use of the CPU during these waits, and the time of that use.
     used: Use,
     used_time: u64,
 }

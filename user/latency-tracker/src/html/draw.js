@@ -80,7 +80,7 @@ function first(bars, at) {
 	return low;
 }
 
-// One lane. Bars narrower than a pixel share one, drawn as the kind with the most time.
+// One lane. Bars narrower than a pixel share a pixel, which shows the kind with the most time.
 function drawLane(ctx, lane) {
 	const y = lane.top + GAP, tall = ROW - GAP - 1, scale = plot() / (to - from);
 	let pixel = -1, shares = [];

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_merged_until_all_expect_five() {
+    fn rows_are_merged_until_each_expects_five() {
         let (before, after) = ([1, 2, 50, 3, 40, 1, 1, 2], [0, 3, 40, 1, 60, 0, 2, 4]);
         let merged = merge(&before, &after);
         // 1+0, 2+3, 50+40 | 3+1, 40+60, and the rest.
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn other_rows_are_refused() {
+    fn profiles_with_other_rows_are_refused() {
         assert!(compare(&LOW, &[1; 8], &[1; 7]).is_err());
     }
 }

@@ -274,7 +274,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_file_reads_back_as_it_was_in_its_order() {
+    fn a_file_is_read_back_unchanged_and_in_order() {
         let file = file(
             &[1, 2, 4],
             &[(&[1, 2, 3], &[4, 5, 6]), (&[1, 0, 0], &[0, 0, 1])],
@@ -289,7 +289,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn another_file_is_no_profile() {
+    fn other_files_are_no_profiles() {
         for text in ["root:x:0:0:root:/root:/bin/bash\n", "", "{}", "[1, 2]"] {
             let error = format!("{:#}", ProfileFile::parse(text).unwrap_err());
             assert!(error.starts_with("not a profile: expected"), "{error}");

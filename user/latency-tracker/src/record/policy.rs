@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn without_bounds_everything_is_captured() {
+    fn without_limits_every_alert_is_captured() {
         let mut history = History::default();
         for _ in 0..100 {
             let now = Duration::ZERO;

@@ -481,9 +481,10 @@ impl Kind {
                 What::Completed {
                     disk: Disk(unsigned(*dev)?),
                     kind: match operation.of(event) {
-                        // It has not ended: a SCSI disk reports an error, but no completed byte. The rest follows.
+                        // The request has not ended: a SCSI disk has reported an error, but no completed byte.
                         (Purpose::Plain | Purpose::Discard, Some(0)) if has_failed => return None,
-                        // It had no data, and waited for a flush. The kernel has cleared the flag that shows this.
+                        // The request had no data, and waited for a flush. The kernel has cleared the flag that shows
+                        // this.
                         (Purpose::Plain, Some(0)) => Purpose::Flush,
                         (kind, _) => kind,
                     },

@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chunks_of_a_recording_are_one() {
+    fn the_chunks_of_a_recording_are_one_trace() {
         let dir = two_parts(0);
         let whole = told(&dir.path().join("compact")).unwrap();
         let parts = told(&dir.path().join("parts")).unwrap();

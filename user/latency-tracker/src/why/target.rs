@@ -17,7 +17,7 @@ use crate::run::{TREE, descendants, refuse_pid_namespace};
 /// The watched target.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// Its name in messages.
+    /// The target's name in messages.
     pub(super) name: String,
     /// The filter that selects the watched tasks; empty for all tasks, or for a disk.
     filter: Vec<Setting>,
@@ -36,7 +36,7 @@ pub(super) struct Target {
 pub(super) struct Part {
     /// The last part of the instance's name.
     pub(super) name: &'static str,
-    /// Its operations, for a table.
+    /// The instance's operations, for a table.
     pub(super) what: &'static str,
     pub(super) tracker: &'static str,
     pub(super) settings: Vec<Setting>,

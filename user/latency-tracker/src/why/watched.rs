@@ -469,7 +469,7 @@ impl<'a> Watched<'a> {
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
         for watch in self.instances.iter().chain(&self.stacks) {
-            // Another program may have removed it.
+            // Another program may have removed the instance.
             if self.root.instance(&watch.name).is_ok()
                 && let Err(error) = self.root.remove(&watch.name)
             {
@@ -496,7 +496,7 @@ pub(super) fn fifo(path: &Path) -> std::fs::File {
     use nix::sys::stat::Mode;
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
-    // Without a process that can write to it, the file would end.
+    // Without a process that can write to the file, reading it would end.
     let mut options = std::fs::OpenOptions::new();
     options.read(true).write(true).open(path).unwrap()
 }
@@ -568,7 +568,7 @@ mod tests {
         // Another process has the other delay of this bucket.
         assert_eq!(since(&[longest, (6000, 250)]), Some(255));
         assert_eq!(since(&[(6000, 250), (7000, 240), longest]), Some(111));
-        // These ended before the threshold was set, or are not in the histogram yet.
+        // These operations ended before the threshold was set, or are not in the histogram yet.
         assert_eq!(since(&[(900, 1_570), (9000, 1_570)]), Some(1_570));
     }
 

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_split_as_the_kernel_does() {
+    fn device_numbers_are_split_as_in_the_kernel() {
         let sda = Dev { major: 8, minor: 0 };
         assert_eq!(Dev::from_kernel(8_388_608), sda);
         assert_eq!(Dev::parse("8:0"), Some(sda));

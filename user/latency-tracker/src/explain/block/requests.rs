@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_spelled_as_the_kernel_does() {
+    fn operations_are_spelled_as_in_the_kernel() {
         assert_eq!(operation(36), "RS");
         assert_eq!(operation(33), "WS");
         assert_eq!(operation(4), "R");
