@@ -232,7 +232,7 @@ struct Machine<'a> {
     left: &'a mut Note,
     /// The last failure to restart the flight recorder, to report each failure once.
     failure: String,
-    /// The last cgroup to which the instance could not be limited, to report each one once.
+    /// The last cgroup to which the instance could not be limited, to report each cgroup once.
     unlimited: Option<u64>,
 }
 
@@ -528,7 +528,7 @@ impl Recorder<'_> {
         history: &mut History,
         machine: &mut Machine<'_>,
     ) -> Result<Kept> {
-        // The names are read at once, while the processes still exist.
+        // The names are looked up at once, while the processes still exist.
         let naming = woken.find_names();
         let seen = machine.evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {

@@ -410,7 +410,8 @@ impl Search<'_> {
         !self.worst && self.found.as_ref().is_some_and(is_enough)
     }
 
-    /// Saves the best-ranked of these alerts if it may rank above the one found so far, and keeps the better one.
+    /// Saves the best-ranked of these alerts if it may rank above the operation found so far, and keeps the better of
+    /// both.
     fn consider(&mut self, mut seen: Seen, watched: &mut Watched<'_>) -> Result<()> {
         self.missed += seen.missed;
         if seen.alerts.is_empty() {
