@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! snapshot[,session=NAME]     lttng snapshot record
-//! shell,command=COMMAND       sh -c COMMAND; everything after `command=` belongs to it
+//! shell,command=COMMAND       sh -c COMMAND; everything after `command=` belongs to COMMAND
 //! signal,num=N,pid=PID        kill(2); pid=parent is the process that started us
 //! continue                    do not end; without it, the first alert ends the run
 //! ```

@@ -942,7 +942,7 @@ fn a_watch_ends_when_its_reader_exits_even_without_an_alert() {
     let alerts = tree.0.join("slow/alerts");
     fs::remove_file(&alerts).unwrap();
     mkfifo(&alerts, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
-    // While a process can write to it, the file does not end.
+    // The file does not end while a process can write to it.
     let mut open = fs::OpenOptions::new();
     let writer = open.read(true).write(true).open(&alerts).unwrap();
     let begun = Instant::now();

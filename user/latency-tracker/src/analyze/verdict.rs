@@ -402,7 +402,7 @@ fn left_idle<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
 /// A CPU for which threads waited.
 struct Had {
     cpu: u32,
-    /// Total time that threads waited for it, ns.
+    /// Total time that threads waited for this CPU, ns.
     time: u64,
     /// The longest use of the CPU during these waits, and the time of that use.
     used: Use,

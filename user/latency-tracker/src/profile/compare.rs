@@ -212,7 +212,7 @@ mod tests {
     fn rows_are_merged_until_each_expects_five() {
         let (before, after) = ([1, 2, 50, 3, 40, 1, 1, 2], [0, 3, 40, 1, 60, 0, 2, 4]);
         let merged = merge(&before, &after);
-        // 1+0, 2+3, 50+40 | 3+1, 40+60, and the rest.
+        // 1+0, 2+3, 50+40 | 3+1, 40+60, 1+0, 1+2, 2+4.
         assert_eq!(merged, [[53.0, 43.0], [47.0, 67.0]]);
         for row in merge(&before, &after) {
             let all = row[0] + row[1];

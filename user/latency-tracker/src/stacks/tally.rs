@@ -318,7 +318,7 @@ fn sort(groups: &mut [Group]) {
 }
 
 impl Sums {
-    /// Replaces the sums of late operations by the kernel's sums of all operations.
+    /// Replaces the sums of late operations with the kernel's sums of all operations.
     pub(super) fn replace(&mut self, labels: &Labels) {
         let mut groups: HashMap<(Vec<String>, bool), Group> = HashMap::new();
         self.all = Sum::default();

@@ -198,7 +198,7 @@ fn arguments(class: &Class, call: &str) -> Option<Arguments> {
         let path = names.into_iter().find_map(field)?;
         let directory = match call {
             "execveat" => field("fd"),
-            // If this call has an `fd`, the path is not relative to it: see inotify_add_watch.
+            // If this call has an `fd`, the path is not relative to that descriptor: see inotify_add_watch.
             _ => field("dfd"),
         };
         Some(Text(path, directory))
