@@ -27,8 +27,8 @@ pub(super) fn paragraph(threads: &[Thread], alert: &Alert) -> String {
     })
 }
 
-/// `Still running: archiver (192, 193), process start 14:01:07.` The threads existed at `time`, since boot. Beyond
-/// [`NAMED`], they are counted.
+/// `Still running: archiver (192, 193), process start 14:01:07.` The threads existed at `time`, since boot. Threads
+/// beyond [`NAMED`] are only counted.
 fn sentence(proc: &Path, threads: &[Thread], time: Duration) -> Option<String> {
     let (now, boot) = (SystemTime::now(), clock::since_boot());
     let running = |thread| Some((thread, start_of(proc, thread, time)?));

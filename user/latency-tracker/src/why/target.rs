@@ -136,7 +136,7 @@ impl Target {
         parts
     }
 
-    /// The instance that records the stacks of sleeps which are not late themselves. `None` if no tasks are watched.
+    /// The instance that records the stacks of sleeps that are not late themselves. `None` if no tasks are watched.
     pub(super) fn stacks(&self) -> Option<Part> {
         let [.., sleeps] = self.of_tasks();
         self.disk.is_none().then_some(Part {
