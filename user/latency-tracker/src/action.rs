@@ -77,7 +77,7 @@ fn parse_signal(text: &str) -> Result<Action, String> {
             Some(("pid", p)) => {
                 let want = "pid=1234, or pid=parent if the parent is in this PID namespace";
                 let p = match p {
-                    // Looked up now, not at the alert: once the parent has ended, our parent is init.
+                    // The parent is looked up now, not at the alert: once it has ended, our parent is init.
                     "parent" => Some(getppid().as_raw()),
                     number => number.parse().ok(),
                 };

@@ -410,8 +410,8 @@ struct Had {
 }
 
 impl Had {
-    /// The time that the sentence attributes to its use: `all`, or the waits for this CPU if the sentence names
-    /// several CPUs.
+    /// The time that the sentence attributes to the use of this CPU: `all`, or the waits for this CPU if the sentence
+    /// names several CPUs.
     fn of(&self, all: u64, several: bool) -> u64 {
         match several {
             true => self.time,
