@@ -85,7 +85,7 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
     let is_default = args.captures == Path::new(CAPTURES);
     let index = is_default.then(|| PathBuf::from(INDEX));
     let mut exporter = Exporter::new(root.clone(), args.top, args.captures.clone(), index);
-    // Fails now if the files cannot be read. The module may be loaded later.
+    // This fails now if the files cannot be read. The module may be loaded later.
     let first = exporter.page(Format::Text)?;
     if args.once {
         out::line(first.trim_end())?;

@@ -119,7 +119,8 @@ impl<'a> Armed<'a> {
         Ok(stream)
     }
 
-    /// The number of the cgroup to which the instance is limited now, if it still exists and is limited to one.
+    /// The number of the cgroup to which the instance is limited now; `None` if the instance is gone or has no such
+    /// limit.
     pub(crate) fn cgroup(&self) -> Option<u64> {
         let now = self.root.instance(&self.instance.name).ok()?;
         now.params.number(CGROUP)
