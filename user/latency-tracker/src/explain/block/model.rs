@@ -41,7 +41,7 @@ pub(crate) struct Overtaker {
 pub(crate) struct DeviceQueue {
     /// Other requests at the device when the late request was issued.
     pub(crate) at_issue: usize,
-    /// Maximum number, including the late request.
+    /// Maximum number of requests at the device, including the late request.
     pub(crate) at_most: usize,
     /// Number of requests left when the late request ended.
     pub(crate) at_end: usize,

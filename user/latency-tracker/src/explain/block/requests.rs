@@ -158,7 +158,8 @@ impl Requests {
         for request in &self.all {
             let begun = match (&request.issued, &request.inserted) {
                 (Some(issued), _) => issued.time,
-                // Not issued in this trace: if it ended, it was issued earlier; if not, it has not reached the device.
+                // A request with only its end in the trace was issued earlier. Any other request without an issue has
+                // not reached the device.
                 (None, None) if request.completed.is_some() => 0,
                 (None, _) => continue,
             };
