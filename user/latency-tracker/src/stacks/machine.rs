@@ -124,8 +124,8 @@ pub(super) fn json(source: &Source, sums: &Sums) -> Result<String> {
 
 /// A line for each stack and task, `comm;outer;...;inner MICROSECONDS`; without `comm` if the sums are not by task. The
 /// functions of the program, if recorded, come before the functions of the kernel, as in bcc's offcputime. With
-/// `--by waker`, the name and the stack are the waker's. With `--by both`, the task's name and stack are followed by `--`,
-/// the waker's stack, the innermost function first, and the waker's name, as in bcc's offwaketime.
+/// `--by waker`, the name and the stack are the waker's. With `--by both`, the task's name and stack are followed by
+/// `--`, the waker's stack, the innermost function first, and the waker's name, as in bcc's offwaketime.
 pub(super) fn folded(sums: &Sums) -> Vec<String> {
     let mut lines = Vec::new();
     let mut add = |path: String, sum: &Sum| {
