@@ -199,7 +199,7 @@ fn tracker_of(words: &[String]) -> Option<TrackerInfo> {
 /// The values of a parameter that start with `typed`.
 fn values(param: &ParamInfo, typed: &str) -> Vec<Word> {
     let start = OsStr::new(typed);
-    // A kind has alternatives, e.g. `0-139|all` or `issue|insert`; some of them stand for values that are found here.
+    // A kind has alternatives, e.g. `0-139|all` or `issue|insert`; some alternatives stand for values found here.
     let mut found = Vec::new();
     for alternative in param.kind.split('|') {
         let more = match (alternative, param.name.as_str()) {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn tracepoints_are_those_that_can_be_traced() {
+    fn only_tracepoints_that_can_be_traced_are_offered() {
         assert_eq!(tracepoint("sched:sched_switch"), Some("sched_switch"));
         assert_eq!(
             tracepoint("jbd2:jbd2_start_commit"),

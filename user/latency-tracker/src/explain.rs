@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! alert of a request --block--> its life, the queue of the device, requests that overtook it
-//! any other alert ----why-----> the critical path of its thread, or the activity of its processor
+//! any other alert ----why-----> the critical path of its thread, or the activity of its CPU
 //! all alerts --draw, page--> a trace for Perfetto, an HTML page, or its time lines
 //! ```
 
@@ -70,7 +70,7 @@ pub(crate) struct Explained {
     pub(crate) text: String,
     /// Whether the trace starts too late to show the largest part of the delay; false for a request.
     pub(crate) is_cut: bool,
-    /// The threads whose requests a disk served during the waits that the text names, except those that have ended in
+    /// The threads whose requests a disk served during the waits that the text names, except threads that have ended in
     /// the trace.
     pub(crate) served: Vec<Thread>,
 }
@@ -90,7 +90,8 @@ struct Capture {
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     let files = [&args.perfetto, &args.html, &args.svg];
     out::file::check(files.into_iter().flatten())?;
-    // Before signals are caught: a signal must end the process while it waits for alerts from a terminal or a pipe.
+    // This comes before signals are caught: a signal must end the process while it waits for alerts from a terminal or
+    // a pipe.
     let asked = what(args)?;
     let (trace, alerts) = (&asked.trace, &asked.alerts[..asked.chosen]);
     let beside = ByThread::new(&asked.alerts);
@@ -153,7 +154,7 @@ fn poll(interrupted: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// The task that was delayed: `fio/812`, or `swapper/1` for an idle processor.
+/// The task that was delayed: `fio/812`, or `swapper/1` for an idle CPU.
 pub(crate) fn owner(alert: &Alert) -> String {
     let comm = out::printable(&alert.comm.text());
     match (alert.tid, comm.as_str()) {
@@ -447,7 +448,7 @@ fn utc(told: &Told, alert: &Alert) -> Option<String> {
     Some(humantime::format_rfc3339_nanos(date).to_string())
 }
 
-/// Explains each alert, with the stacks of those in `beside`; fails before the next one if `interrupted`.
+/// Explains each alert, with the stacks of the alerts in `beside`; fails before the next alert if `interrupted`.
 fn reports<'a>(
     told: &Told,
     alerts: &'a [Alert],

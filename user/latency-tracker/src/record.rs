@@ -14,11 +14,10 @@
 //! Without TRACKER, an instance that replaces the removed one is recorded from its start, by the same flight recorder:
 //! `apply` replaces an instance to change a parameter that can only be given at creation. As long as an `apply` is
 //! running, the recorder waits for the new instance.
-//! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new one.
-//! The times of `--cooldown` and `--max-per-day` include suspends. If the time of day is set, dates are corrected (see
-//! [`dates`]).
-//! A capture in the default directory is also listed for `export`, which may lack permission to read it (see
-//! [`index`]).
+//! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new
+//! cgroup. The times of `--cooldown` and `--max-per-day` include suspends. If the time of day is set, dates are
+//! corrected (see [`dates`]). A capture in the default directory is also listed for `export`, which may lack permission
+//! to read it (see [`index`]).
 //!
 //! A failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
 //!
@@ -172,7 +171,7 @@ fn estimate(
     tracker: &str,
     begun: Instant,
 ) -> Result<Estimate> {
-    // Measured before the snapshot, because writing it takes time that its contents do not cover.
+    // The time is taken before the snapshot, because writing the snapshot takes time that its contents do not cover.
     let sampled = begun.elapsed();
     let sample = flight.snapshot(captures)?;
     Estimate::measure(
@@ -233,7 +232,7 @@ struct Machine<'a> {
     left: &'a mut Note,
     /// The last failure to restart the flight recorder, to report each failure once.
     failure: String,
-    /// The last cgroup to which the instance could not be limited, to report each one once.
+    /// The last cgroup to which the instance could not be limited, to report each cgroup once.
     unlimited: Option<u64>,
 }
 
@@ -327,8 +326,8 @@ impl Recorder<'_> {
         while self.args.tracker.is_none() && !is_unloaded() {
             // Read before the instances: an `apply` that has ended since the removal has created the instance by now.
             let may_come = is_being_applied(Path::new(STATE));
-            // By the end of the stream, `control` no longer lists the removed instance. It lists another one of this
-            // name only once the files of the removed one are gone.
+            // By the end of the stream, `control` no longer lists the removed instance. It lists a new instance of
+            // this name only once the files of the removed instance are gone.
             if let Ok(instance) = root.instance(name) {
                 let tracker = self.armed.tracker();
                 if instance.tracker != tracker {
@@ -389,12 +388,12 @@ impl Recorder<'_> {
         self.service
             .alerts(&woken.alerts, path.map(PathBuf::as_path));
         let kept = kept?;
-        // In a separate thread, at ordinary priority: there may be many cgroups.
+        // This runs in a separate thread, at ordinary priority: there may be many cgroups.
         let _ = std::thread::scope(|scope| scope.spawn(|| machine.evidence.rearm()).join());
         match kept {
             Kept::Capture(path) => {
                 history.captured(clock::since_boot());
-                // Checked here, because the snapshot of a stopped recorder does not fail.
+                // This is checked here, because the snapshot of a stopped recorder does not fail.
                 self.look(machine);
                 self.forget_old(machine);
                 self.list(&path, machine);
@@ -439,7 +438,7 @@ impl Recorder<'_> {
         self.armed.cgroup().and_then(Followed::of)
     }
 
-    /// If the cgroup of the instance has a successor, limits the instance to that one. After a failure, which is
+    /// If the cgroup of the instance has a successor, limits the instance to the successor. After a failure, which is
     /// reported once, the next look tries again. Returns the cgroup to follow, if there is one.
     fn follow(&self, mut followed: Followed, machine: &mut Machine<'_>) -> Option<Followed> {
         let name = self.args.name();
@@ -479,7 +478,7 @@ impl Recorder<'_> {
     }
 
     /// Restarts a flight recorder that has stopped, and reports the gap. If the time of day was set, `--keep-for` also
-    /// corrects the dates of captures: after a reboot, their age is known only by these.
+    /// corrects the dates of captures: after a reboot, the age of a capture is known only by its date.
     fn look(&self, machine: &mut Machine<'_>) {
         if let Some(lost) = self.revive(machine) {
             note(&lost);
@@ -529,7 +528,7 @@ impl Recorder<'_> {
         history: &mut History,
         machine: &mut Machine<'_>,
     ) -> Result<Kept> {
-        // Read at once, while the processes still exist.
+        // The names are looked up at once, while the processes still exist.
         let naming = woken.find_names();
         let seen = machine.evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {
@@ -606,7 +605,7 @@ impl Recorder<'_> {
                 return Ok(Kept::Alerts(None));
             }
         };
-        // Only now: a failure to print must not cost the capture.
+        // The result is printed only now: a failure to print must not cost the capture.
         let alerts = out::plural(woken.alerts.len(), "alert");
         let how = match failure {
             None => "saved",
@@ -726,7 +725,7 @@ impl Recorder<'_> {
         if self.captures.make_room(budget, rotate, removed)? {
             return Ok(None);
         }
-        // With `rotate`, all complete captures may be removed, so unfinished ones of other recorders fill the room.
+        // With `rotate`, all complete captures may be removed, so unfinished captures of other recorders fill the room.
         let is_for_now = rotate && size_of(&partial.path) <= budget;
         Ok(Some(Kept::Nothing { is_for_now }))
     }

@@ -10,7 +10,7 @@
 //!         signal, end of the command
 //!   with --worst or a command: a late operation does not end the run; the longest one is explained
 //!   while nothing is late, a threshold that was measured comes down: see `Threshold`
-//!   meanwhile, once a second: if the target's cgroup has a successor, the instances are limited to that one
+//!   meanwhile, once a second: if the target's cgroup has a successor, the instances are limited to the successor
 //! ```
 //!
 //! Recording a trace costs far more than the instances, so it starts only when the threshold is known. If the recording
@@ -251,7 +251,7 @@ struct Threshold {
     set: Instant,
     /// How long nothing must be late before it may come down; `None` if it never does.
     every: Option<Duration>,
-    /// When it was set, or last left as it was.
+    /// When the threshold was set, or when its last check left it unchanged.
     looked: Instant,
 }
 
@@ -339,7 +339,7 @@ impl Search<'_> {
             let now = Instant::now();
             let is_over = end.is_some_and(|end| now >= end);
             let is_due = !is_over && !has_ended && self.lowers().is_some_and(|due| now >= due);
-            // Read before the alerts: any of these operations that was late has its alert by then.
+            // The delays are read before the alerts: each late operation that the delays include already has its alert.
             let delays = is_due.then(|| watched.delays());
             // The alerts of the command's last operations can be read by now.
             let woken = match has_ended || is_over || is_due {
@@ -411,7 +411,8 @@ impl Search<'_> {
         !self.worst && self.found.as_ref().is_some_and(is_enough)
     }
 
-    /// Saves the best-ranked of these alerts if it may rank above the one found so far, and keeps the better one.
+    /// Saves the best-ranked of these alerts if it may rank above the operation found so far, and keeps the better of
+    /// both.
     fn consider(&mut self, mut seen: Seen, watched: &mut Watched<'_>) -> Result<()> {
         self.missed += seen.missed;
         if seen.alerts.is_empty() {
@@ -711,7 +712,7 @@ fn nothing(
     missed: u64,
 ) -> Result<()> {
     let over = threshold.over;
-    // Before the output, which takes time.
+    // The delays are read before the output, which takes time.
     let seen = watched.longest_since_set(&watched.delays());
     let (armed, whole) = (threshold.set.elapsed(), started.elapsed());
     let time = format!("in the {} since this threshold was set", nanos(armed));
@@ -748,7 +749,7 @@ fn nothing(
     }
 }
 
-/// A threshold below `over` that the first of these longest delays exceeds.
+/// A threshold below `over` that a delay in `longest` exceeds; the first delay that allows such a threshold counts.
 fn suggested(over: Nanos, longest: [Option<Nanos>; 2]) -> Option<Nanos> {
     let mut longest = longest.into_iter().flatten();
     longest.find_map(|longest| {
@@ -879,7 +880,7 @@ mod tests {
         };
         assert_eq!(after(4, Some(ms(250))), (false, ms(780)));
         assert_eq!(after(5, Some(ms(251))), (true, ms(120)));
-        // The time starts again, also if the threshold stays.
+        // The time starts again even if the threshold stays.
         assert_eq!(after(9, Some(ms(100))), (false, ms(120)));
         assert_eq!(after(10, None), (false, ms(120)));
         assert_eq!(after(14, Some(ms(100))), (false, ms(120)));
@@ -893,7 +894,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_about_a_lower_threshold_is_true_of_the_lowest_one() {
+    fn the_note_about_a_lower_threshold_is_also_true_of_the_lowest_threshold() {
         let none = Missing {
             alerts: 0,
             operations: 0,
@@ -953,7 +954,7 @@ mod tests {
         }
         let root = ProcRoot::new(directory.path());
         let target = Target::of_disk("sda");
-        // The alerts that found no place in the ring are among these.
+        // This number includes the alerts that found no place in the ring.
         let missed = 100;
         let missing = Missing::of(&Watched::made(&root, &target), missed);
         assert_eq!((missing.alerts, missing.operations), (105, 3));
@@ -1003,7 +1004,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suggested_threshold_is_one_that_was_exceeded() {
+    fn a_suggested_threshold_has_been_exceeded() {
         let ms = |ms: u64| Nanos(ms * 1_000_000);
         for (over, seen, whole, expected) in [
             (780, Some(ms(250)), Some(ms(1_570)), Some(ms(120))),

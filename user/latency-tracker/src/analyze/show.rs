@@ -74,7 +74,7 @@ impl Group {
     }
 }
 
-/// `hog/8, worker (20, 21)`: the threads in order, but those with one name together.
+/// `hog/8, worker (20, 21)`: the threads in order; threads with one name are grouped.
 pub(crate) fn together<'t>(threads: impl IntoIterator<Item = &'t Thread>) -> String {
     let mut groups: Vec<(Option<&str>, Vec<String>)> = Vec::new();
     for thread in threads {
@@ -398,8 +398,8 @@ impl Shown<'_> {
         }
     }
 
-    /// The requests that a disk served while a thread waited for a free one, if they are recorded. `None` for another
-    /// cause.
+    /// The requests that a disk served while a thread waited for a free request, if they are recorded. `None` for
+    /// another cause.
     fn served_json(&self, sum: &why::Sum) -> Option<Option<Served>> {
         let (_, served) = why::served(self.model, self.held_in(sum)?)?;
         let by = |by: &lt_model::ServedFor| ServedFor {
@@ -720,7 +720,7 @@ struct Sum {
     busy: Option<Busy>,
 }
 
-/// The requests that a disk served while a thread waited for a free one.
+/// The requests that a disk served while a thread waited for a free request.
 #[derive(Serialize)]
 struct Served {
     requests: u64,
@@ -772,7 +772,7 @@ struct Step {
     instead: Option<Instead>,
 }
 
-/// The longest use of the processor for which the thread waited.
+/// The longest use of the CPU for which the thread waited.
 #[derive(Serialize)]
 struct Instead {
     kind: &'static str,

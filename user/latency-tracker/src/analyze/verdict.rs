@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A path in one sentence: the cause that took the most time, and up to two others if it is less than half. Another
-//! sentence follows if a thread waited for a busy disk.
+//! A path in one sentence: the cause that took the most time, and up to two others if this cause is less than half.
+//! Another sentence follows if a thread waited for a busy disk.
 
 use std::collections::{HashMap, HashSet};
 
@@ -62,8 +62,8 @@ impl Shown<'_> {
         all
     }
 
-    /// The threads whose requests a disk served during the waits that the sentence names, each once, except those that
-    /// have ended in the trace.
+    /// The threads whose requests a disk served during the waits that the sentence names, each once, except threads
+    /// that have ended in the trace.
     pub(crate) fn served_threads(&self) -> Vec<Thread> {
         let mut threads = Vec::new();
         for of in self.named() {
@@ -275,10 +275,10 @@ impl Shown<'_> {
         let looks_limited = of_it
             .clone()
             .any(|p| looks_like_a_quota(model, p.thread, p.end));
-        // Each processor with its longest use, summed over these pieces. Processors with only short waits are omitted.
+        // Each CPU with its longest use, summed over these pieces. CPUs with only short waits are omitted.
         let mut had = had(model, of_it.clone());
         had.retain(|had| had.time >= most.time / 8);
-        // An idle processor does not show the reason: a limit may keep its threads from running, or it is slow to leave
+        // An idle CPU does not show the reason: a limit may keep its threads from running, or it is slow to leave
         // idle.
         let is_idle = |had: &&Had| had.used == Use::Idle;
         // The counters are for the cgroups of the late thread.
@@ -399,18 +399,19 @@ fn left_idle<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
     }
 }
 
-/// A processor for which threads waited.
+/// A CPU for which threads waited.
 struct Had {
     cpu: u32,
-    /// Total time that threads waited for it, ns.
+    /// Total time that threads waited for this CPU, ns.
     time: u64,
-    /// Its longest use meanwhile, and the time of that use.
+    /// The longest use of the CPU during these waits, and the time of that use.
     used: Use,
     used_time: u64,
 }
 
 impl Had {
-    /// The time that the sentence attributes to its use: `all`, or the waits for this processor if it names several.
+    /// The time that the sentence attributes to the use of this CPU: `all`, or the waits for this CPU if the sentence
+    /// names several CPUs.
     fn of(&self, all: u64, several: bool) -> u64 {
         match several {
             true => self.time,
@@ -424,7 +425,7 @@ impl Had {
     }
 
     /// `CPU 1, which ran hog/9`; with the time of that use if other uses took more than half of the time; with the time
-    /// of the wait if there are several processors.
+    /// of the wait if there are several CPUs.
     fn words(&self, model: &Model, time: u64, all: u64, several: bool) -> String {
         let who = used_by(model, self.used, time);
         let cpu = self.cpu;
@@ -448,7 +449,7 @@ impl Had {
     }
 }
 
-/// The processors for which threads waited in these pieces, in the order of the first waits.
+/// The CPUs for which threads waited in these pieces, in the order of the first waits.
 fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Vec<Had> {
     let mut cpus: Vec<(u32, u64)> = Vec::new();
     let mut sums: Vec<((u32, Use), u64)> = Vec::new();

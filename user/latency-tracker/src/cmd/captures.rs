@@ -195,7 +195,7 @@ mod tests {
             verdict(dir.path()).as_deref(),
             Some("98 % of the delay: a timer.")
         );
-        // `why` then describes the alert.
+        // Without an explanation, `why` describes the alert.
         let text = "No explanation: no such file\na/7: read\n\n  waits in:\n";
         fs::write(dir.path().join("explanation.txt"), text).unwrap();
         assert_eq!(verdict(dir.path()), None);

@@ -173,8 +173,8 @@ enum Part {
 }
 
 impl Parts {
-    /// Returns the note to print before an alert of this time: before the first alert from before the start, and before
-    /// the first later alert that follows such alerts.
+    /// Returns the note to print before an alert of this time, if any. One note precedes the first alert from before
+    /// the start. Another note precedes the first later alert, if it follows such alerts.
     fn note(&mut self, time: u64) -> Option<&'static str> {
         // The ring is not sorted by time.
         let part = match time < self.start && self.last != Some(Part::Since) {
@@ -399,7 +399,7 @@ mod tests {
         };
         let before = Some("alerts from before watch started (--new leaves them out):");
         let since = Some("alerts since watch started:");
-        // CPUs may store alerts in another order than that of their times.
+        // CPUs may store alerts out of time order.
         let mixed = [before, None, since, None, None];
         assert_eq!(notes(&[7, 99, 100, 99, 101]), mixed);
         assert!(notes(&[100, 101, 99]).iter().all(Option::is_none));

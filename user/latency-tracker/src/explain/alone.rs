@@ -12,7 +12,7 @@ use crate::ustack;
 const FUNCTIONS: usize = 10;
 const INSIDE: usize = 3;
 
-/// Describes the late operation, and the longest of the operations in `others` that its thread did during it. Their
+/// Describes the late operation, and the longest of the operations in `others` that began and ended within it. The
 /// stacks come last.
 pub(crate) fn text(late: &Alert, others: &[Alert]) -> String {
     let (text, stacks) = parts(late, others, None);
@@ -140,7 +140,7 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
             Some((0, _)) => {
                 let limit = match policy {
                     Some("deadline") => "the task had used up its runtime (SCHED_DEADLINE)",
-                    // With CONFIG_RT_GROUP_SCHED. Without it, no limit applies to such a task.
+                    // Such a task has a limit only with CONFIG_RT_GROUP_SCHED.
                     Some("fifo" | "rr") => {
                         "its cgroup had used up its real-time runtime (cpu.rt_runtime_us)"
                     }
@@ -387,7 +387,7 @@ mod tests {
                 && !deadline.contains("cpu.max"),
             "{deadline}"
         );
-        // The functions in which a task was preempted give no reason, nor does the policy.
+        // Neither the functions in which a task was preempted nor the policy gives a reason.
         for other in [
             "throttled=0 stack=\"preempt_schedule_irq+0x1/0x2,balance_dirty_pages+0x1/0x2\"",
             "policy=deadline throttled=0",

@@ -103,7 +103,7 @@ fn view(
         return Ok(view);
     }
     let why = Why::new(told, alert, evidence, beside.during(alert));
-    // Not wrapped, even if standard output is a terminal.
+    // The text is not wrapped, even if standard output is a terminal.
     view.text = out::whole(|| with_stacks(why.text(), &stacks_of(alert)));
     view.notes = why.notes();
     match why.shown() {
@@ -114,7 +114,7 @@ fn view(
     Ok(view)
 }
 
-/// The facts of an alert: the common ones, and the fields of its tracker.
+/// The facts of an alert: the common facts, and the fields of its tracker.
 fn facts_of(alert: &Alert) -> Vec<(String, String)> {
     let fact = |(name, value): (&str, String)| (name.to_string(), out::printable(&value));
     let all = [

@@ -583,7 +583,7 @@ pub(super) mod tests {
         let whole = told(&trace);
         let file = trace.join("kernel/channel_0");
         let mut bytes = fs::read(&file).unwrap();
-        // These bytes include the header of an event, whose class becomes an unknown one.
+        // These bytes include the header of an event, whose class becomes unknown.
         bytes[2 * PACKET + 8000..2 * PACKET + 9000].fill(0xff);
         fs::write(&file, &bytes).unwrap();
         let one = told(&trace);

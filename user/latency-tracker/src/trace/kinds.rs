@@ -316,7 +316,7 @@ impl Kind {
         })
     }
 
-    /// Whether this is `irq_work`, the interrupt that a processor sends to itself. A trace that records it is assumed
+    /// Whether this is `irq_work`, the interrupt that a CPU sends to itself. A trace that records it is assumed
     /// to record all interrupts that come from no device.
     pub(super) fn is_sent_to_itself(&self) -> bool {
         matches!(self, Self::Ipi(name) if name == "irq_work")
@@ -435,7 +435,7 @@ impl Kind {
             },
             Self::WorkEnd => What::WorkEnd,
             Self::Idle(state) => What::Idle {
-                // The state -1 means that the processor leaves an idle state.
+                // The state -1 means that the CPU leaves an idle state.
                 enters: unsigned(*state)? != u32::MAX,
             },
             Self::Ipi(ipi) => What::Ipi {
@@ -654,7 +654,7 @@ mod tests {
         other[10].2 = &[0; 8];
         other[11].2 = &none;
         assert_eq!(said("block:block_rq_issue", &other), Some(Some(true)));
-        // Useless without the number of the disk.
+        // The event is useless without the number of the disk.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
     }
 

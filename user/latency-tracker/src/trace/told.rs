@@ -221,7 +221,7 @@ impl Told {
 mod tests {
     use super::*;
 
-    /// As recorded by `perf record -e sched:sched_switch,sched:sched_wakeup`.
+    /// A result as from a trace of `perf record -e sched:sched_switch,sched:sched_wakeup`.
     #[test]
     fn without_wakings_a_waker_may_be_another_thread() {
         let mut told = Told::made(Model::default(), 0);

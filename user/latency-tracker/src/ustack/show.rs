@@ -11,7 +11,7 @@ const FEW: usize = 2;
 const FEW_WHY: &str =
     "the program probably has no frame pointers: rebuild it with -fno-omit-frame-pointer";
 
-/// Functions in which threads start: a chain that ends in one of them is complete.
+/// Functions in which threads start: a chain that ends in such a function is complete.
 const STARTS: [&str; 6] = [
     "_start",
     "main",

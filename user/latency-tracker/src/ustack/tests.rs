@@ -132,7 +132,7 @@ fn a_call_that_replaced_the_program_has_no_stack() {
 }
 
 #[test]
-fn what_is_not_recorded_is_said() {
+fn what_is_not_recorded_is_reported() {
     let me = (1, "x");
     let of = |more: &str| shown(&alert(me, 9, more));
     assert_eq!(of(""), "");

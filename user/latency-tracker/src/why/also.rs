@@ -124,7 +124,7 @@ mod tests {
         // The same process: `why -p` might explain the same thread again.
         let expected = "  late again: orders/185, off the CPU in state D, 80.00ms, at 14:03:39";
         assert_eq!(lines(&late, &alerts, 0, true), [expected]);
-        // The call around the explained operation began before the recording; and an earlier operation.
+        // A call around the explained operation, which began before the recording, and an earlier operation.
         for range in [(40, 310), (10, 50)] {
             let other = alert("syscall", ORDERS, range);
             let all = lines(&late, &[late.clone(), other], 0, true);

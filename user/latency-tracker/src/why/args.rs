@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(process("812"), Ok(812));
         let refused = process("no such process").unwrap_err();
         assert_eq!(refused, "no process has the name no such process");
-        // These two may take a moment to have the name.
+        // These two processes may take a moment to get the name.
         let mut two = [(); 2].map(|()| {
             let mut sleep = std::process::Command::new("/bin/sleep");
             sleep.arg("1000").spawn().unwrap()
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_target_at_most() {
+    fn there_is_at_most_one_target() {
         let parse = |words: &[&str]| Cli::try_parse_from(["lt", "why"].iter().chain(words));
         for fine in [
             &["-p", "1"][..],

@@ -27,8 +27,8 @@ pub(super) fn paragraph(threads: &[Thread], alert: &Alert) -> String {
     })
 }
 
-/// `Still running: archiver (192, 193), process start 14:01:07.` The threads existed at `time`, since boot. Beyond
-/// [`NAMED`], they are counted.
+/// `Still running: archiver (192, 193), process start 14:01:07.` The threads existed at `time`, since boot. Threads
+/// beyond [`NAMED`] are only counted.
 fn sentence(proc: &Path, threads: &[Thread], time: Duration) -> Option<String> {
     let (now, boot) = (SystemTime::now(), clock::since_boot());
     let running = |thread| Some((thread, start_of(proc, thread, time)?));
@@ -64,7 +64,7 @@ fn utc(now: SystemTime, ago: Duration) -> Option<String> {
 }
 
 /// The start of the process of a thread, since boot. `None` if the thread has exited, or if a thread with another name,
-/// or one that started after `time`, has its number now.
+/// or a thread that started after `time`, has its number now.
 fn start_of(proc: &Path, thread: &Thread, time: Duration) -> Option<Duration> {
     let read = |file: String| {
         let bytes = fs::read(proc.join(file)).ok()?;
@@ -74,7 +74,7 @@ fn start_of(proc: &Path, thread: &Thread, time: Duration) -> Option<Duration> {
     let mut lines = status.lines();
     let process = lines.find_map(|line| line.strip_prefix("Tgid:"))?;
     let process = read(format!("{}/stat", process.trim()))?;
-    // Read last: if this is still the thread, the other files were its own, too.
+    // This file is read last: if the thread still has its number then, the other files belonged to it, too.
     let stat = read(format!("{}/stat", thread.tid))?;
     let (name, state) = stat.split_once('(')?.1.rsplit_once(')')?;
     let has_exited = state.trim_start().starts_with(['Z', 'X']);

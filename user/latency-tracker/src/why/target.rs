@@ -17,7 +17,7 @@ use crate::run::{TREE, descendants, refuse_pid_namespace};
 /// The watched target.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// Its name in messages.
+    /// The target's name in messages.
     pub(super) name: String,
     /// The filter that selects the watched tasks; empty for all tasks, or for a disk.
     filter: Vec<Setting>,
@@ -36,7 +36,7 @@ pub(super) struct Target {
 pub(super) struct Part {
     /// The last part of the instance's name.
     pub(super) name: &'static str,
-    /// Its operations, for a table.
+    /// The instance's operations, for a table.
     pub(super) what: &'static str,
     pub(super) tracker: &'static str,
     pub(super) settings: Vec<Setting>,
@@ -80,7 +80,7 @@ impl Target {
     /// Limits the target to the cgroup with this path.
     fn limit_to(&mut self, path: &str) {
         self.followed = group::directory(path).and_then(Followed::at);
-        // By its number, all instances watch the same cgroup, even if another one has the path meanwhile.
+        // The number makes all instances watch one cgroup, even if another cgroup has its path by now.
         let number = self.followed.as_ref().map(|of| of.number().to_string());
         self.filter = vec![setting(CGROUP, number.as_deref().unwrap_or(path))];
     }
@@ -95,7 +95,7 @@ impl Target {
         self.filter.iter().any(|setting| setting.key == CGROUP)
     }
 
-    /// The directory of the unit's cgroup, which may have moved to another slice; asks systemd.
+    /// Asks systemd for the directory of the unit's cgroup, which may have moved to another slice.
     pub(super) fn moved_to(&self) -> Option<PathBuf> {
         let path = cgroup_of(self.unit.as_deref()?, Path::new(BOOTED)).ok()?;
         group::directory(&path)
@@ -136,7 +136,7 @@ impl Target {
         parts
     }
 
-    /// The instance that records the stacks of sleeps which are not late themselves. `None` if no tasks are watched.
+    /// The instance that records the stacks of sleeps that are not late themselves. `None` if no tasks are watched.
     pub(super) fn stacks(&self) -> Option<Part> {
         let [.., sleeps] = self.of_tasks();
         self.disk.is_none().then_some(Part {
@@ -186,8 +186,8 @@ impl Target {
         self.unit.is_none() && !self.filter.iter().any(|setting| setting.key == "pid")
     }
 
-    /// Whether a long operation of this tracker is late. Unless `waits` is set, sleeps that a signal can end are not:
-    /// the `syscall` instance watches them, and distinguishes the calls that wait for work.
+    /// Whether a long operation of this tracker is late. Unless `waits` is set, sleeps that a signal can end are not
+    /// late: the `syscall` instance watches them, and distinguishes the calls that wait for work.
     pub(super) fn matters(&self, tracker: &str, fields: &Fields) -> bool {
         let state = fields.text("state");
         let is_stuck = state.is_some_and(|state| state.starts_with(['D', 'T']));
@@ -238,7 +238,7 @@ fn setting(key: &str, value: &str) -> Setting {
 
 #[cfg(test)]
 impl Target {
-    /// The process 7.
+    /// Process 7.
     pub(super) fn of_process(waits: bool) -> Self {
         Self {
             name: "x/7".into(),

@@ -237,7 +237,7 @@ impl Explanation {
             return Ok(());
         }
         writeln!(f, "\n  meanwhile CPU {cpu}, which issued the request, ran")?;
-        // In percent of the whole time at the device, although the trace of this CPU may start later.
+        // The times are percentages of the whole time at the device, although the trace of this CPU may start later.
         let all = self.request.as_ref().and_then(Request::at_device_for);
         let all = all.unwrap_or(0);
         for (task, time) in ran.iter().take(NAMED) {
@@ -449,7 +449,7 @@ mod tests {
         for (line, start) in [
             ("  +6.00ms  seen by the tracker: one of", with_it),
             ("71 % of the delay (15.26ms)", with_it),
-            // The request begins 10 ms after the delay, so it is another one.
+            // The request begins 10 ms after the delay, so it is another request.
             ("The end of the request is not in the trace", after_it),
         ] {
             let text = late(start);

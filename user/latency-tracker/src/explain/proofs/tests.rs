@@ -271,7 +271,7 @@ fn the_function_of_a_sleep_shows_the_cause_of_that_sleep_only() {
 const TAG: &str = " stack=\"blk_mq_get_tag+0x12c/0x2e0\"";
 
 /// Thread 7 submits a bio at time 8, and waits from 10 to 800 for the only tag of the disk, which a request of thread 8
-/// has.
+/// holds.
 fn lacks_a_tag() -> Vec<Event<'static>> {
     use lt_model::Stage::{Allocated, Issued, Queued};
     let disk = lt_model::Disk(254 << 20);
@@ -455,7 +455,7 @@ fn the_function_that_throttles_proves_a_quota() {
 
 /// The quota held the thread back earlier, and for a short time.
 #[test]
-fn a_stack_says_nothing_about_another_wait() {
+fn a_stack_is_no_evidence_about_another_wait() {
     let events = [
         switch(0, 0, 0, R, 7),
         switch(1000, 0, 7, R, 0),

@@ -368,7 +368,7 @@ fn lacks_a_tag() -> Vec<Event<'static>> {
 }
 
 #[test]
-fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
+fn a_sentence_names_the_threads_whose_requests_a_disk_served_while_a_tag_was_missing() {
     let told = told(&lacks_a_tag(), 0);
     let said = |stack: &str| {
         let line = alert("offcpu", 10, 810, 7).to_string();
@@ -398,7 +398,7 @@ fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
 }
 
 #[test]
-fn a_sentence_says_since_when_a_disk_had_been_busy() {
+fn a_sentence_has_the_time_since_which_a_disk_had_been_busy() {
     let shift = 200_000_000;
     let said = |lost: Option<Event<'static>>, epoch| {
         let mut events = lacks_a_tag();
@@ -739,7 +739,7 @@ fn control_characters_of_an_alert_are_not_printed() {
 }
 
 #[test]
-fn threads_that_work_more_than_otherwise_are_named() {
+fn threads_that_work_more_than_at_other_times_are_named() {
     let told = told(&hogged(), 0);
     let alert = alert("wakeup", 100, 900, 7);
     let text = Why::new(&told, &alert, &Evidence::default(), &[]).text();
@@ -752,7 +752,7 @@ fn threads_that_work_more_than_otherwise_are_named() {
     assert_eq!(words, ["hog/8", "100", "25"], "{text}");
 }
 
-/// Seven threads run during the delay, each on its own CPU, and not otherwise.
+/// Seven threads run only during the delay, each on its own CPU.
 #[test]
 fn busy_threads_that_are_not_named_are_counted() {
     let mut events = Vec::new();

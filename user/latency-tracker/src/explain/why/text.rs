@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! The screen of an explanation: the late operation, the verdict, the causes and the longest steps (or the activity of
-//! the processor), unusual activity, and gaps in the trace.
+//! the CPU), unusual activity, and gaps in the trace.
 
 use lt_common::exec::quoted_if_odd;
 use lt_common::{chain, out};
@@ -21,7 +21,7 @@ use crate::trace::Saved;
 const CAUSES: usize = 5;
 const STEPS: usize = 12;
 const UNUSUAL: usize = 5;
-/// A worker is unusual if its share of a processor exceeds its share in the remaining trace by this much.
+/// A worker is unusual if its share of a CPU exceeds its share in the remaining trace by this much.
 const MORE: f64 = 0.1;
 
 impl Why<'_> {
@@ -146,7 +146,7 @@ impl Why<'_> {
         }
     }
 
-    /// The activity of the processor.
+    /// The activity of the CPU.
     fn processor(&self, lines: &mut Vec<String>) {
         let took = (self.to - self.from).max(1) as f64;
         let row = |(used, time): &(Use, u64)| {
