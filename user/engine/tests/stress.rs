@@ -446,7 +446,7 @@ fn all_operations_at_once_add_up() {
         fates.count(|fate| fate == both | Fates::LATE),
         "an end that did not know of the time-out"
     );
-    // Some were ended by reference, which is not recorded.
+    // Some events were ended by reference, which is not recorded.
     assert!(fates.count(|fate| fate & Fates::ENDED != 0) <= total(Counter::Ended));
     println!("{timed_out} timed out, {late} of them ended");
 }

@@ -268,7 +268,7 @@ fn the_first_and_the_last_steps_stay() {
     // The number of the interrupt, and the two tasks whose names fit into the first places.
     let mut expected = vec![(27, 0), (1, 10), (2, 10), (1024, 10)];
     expected.extend(last);
-    // From the first step left out to this one.
+    // The time since the first step left out.
     expected[4].1 = 240;
     assert_eq!(seen, expected);
     assert_eq!(chain.counts().more(), 24);
@@ -320,7 +320,7 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
     );
     assert_eq!(total(&chain), chain.last() - 100);
     // A timer was due before the chain started. The timer's chain has two steps of its own, and so
-    // leaves out two more steps of this one: 3 and 7.
+    // leaves out two more steps of the other chain: 3 and 7.
     let due = Step {
         kind: Kind::Due,
         cpu: 1,
@@ -384,8 +384,8 @@ proptest! {
 }
 
 proptest! {
-    /// The steps with which a chain begins equal pushed steps, even with a clock that is behind,
-    /// and with times that are too long for a step.
+    /// The steps with which a chain starts equal pushed steps, even with a clock that is behind, and with times that
+    /// are too long for a step.
     #[test]
     fn steps_at_the_begin_are_as_pushed_ones(
         start in 0..1u64 << 40,
@@ -416,8 +416,7 @@ proptest! {
 }
 
 proptest! {
-    /// A chain that contains another one equals a chain that is built step by step, for any inner
-    /// chain.
+    /// A chain around another chain equals a chain that is built step by step, for any inner chain.
     #[test]
     fn a_chain_around_another_one_is_as_if_made_step_by_step(
         start in 0..1u64 << 40,
@@ -583,7 +582,7 @@ fn the_function_of_a_work_item_is_known_on_the_chain_of_its_worker() {
     for at in 0..20 {
         chain.push(120 + at, step(Kind::Sleep, 0));
     }
-    // Both are among the first steps, but a third one might be among those left out.
+    // Both work items are among the first steps, but a third one might be among the steps left out.
     assert!(chain.counts().more() > 0 && chain.last_of(Kind::Work) > 0);
     assert_eq!(chain.executed(), None);
     chain.push(200, step(Kind::Work, 4));
@@ -598,7 +597,7 @@ fn preemptions_that_were_left_out_count_on_a_continued_chain() {
         let step = Step { kind, cpu, subject };
         chain.push_and(110 + nth, step, Counts::add_preempted);
     }
-    // The first three and the last ten have places. Those left out are before 130.
+    // The first three and the last ten have places. The steps left out are before 130.
     assert_eq!(
         (chain.counts().more(), chain.counts().preempted()),
         (17, 30)
@@ -620,7 +619,7 @@ fn a_refused_timer_stays_refused() {
         counts.set_target(target);
         assert_eq!((counts.is_target(), counts.is_refused()), (target, true));
     }
-    // Unless another timer becomes the origin.
+    // Another timer that becomes the origin clears the mark.
     counts.set_target(true);
     counts.set_refused(false);
     assert_eq!((counts.is_target(), counts.is_refused()), (true, false));

@@ -171,7 +171,7 @@ impl Model {
     }
 
     fn end(&mut self, engine: &Engine, cpu: usize, key: u64, delay: i64, threshold: u64) {
-        // Relative to the newest start; the engine may end any event of this key.
+        // The end is relative to the newest start; the engine may end any event of this key.
         let newest = self
             .pending
             .iter()
@@ -495,7 +495,8 @@ fn thousands_of_one_key_are_hundreds() {
             assert!(seen.into_iter().all(|seen| seen));
         });
         sums_hold(&engine);
-        // Ending all at once ends some 200 events, and for each counts down the buckets it passed.
+        // A call that ends all events ends some 200, and counts down the buckets that each event
+        // passed.
         assert!(most < if at_once { 20_000 } else { 1_000 }, "{most}");
     }
 }

@@ -223,7 +223,7 @@ fn nine_in_ten_regular_labels_are_at_home() {
         for nth in 0..SEEDS {
             let seed = Seed::new(SEED.hash(&[nth, 0]), SEED.hash(&[nth, 1]));
             let labels = off_guard(|| Labels::new::<Numa>(WORD, FULL, seed)).unwrap();
-            // Of the labels that share a home, one is there.
+            // Of the labels that share a home, only one is at home.
             let homes = (0..u64::from(FULL)).map(|i| labels.home(&[family(i)]));
             at_home += homes.collect::<BTreeSet<_>>().len() as u64;
         }

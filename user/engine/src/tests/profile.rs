@@ -136,8 +136,8 @@ fn a_reset_ends_one_profile_and_begins_the_next() {
     assert_eq!(number(&mut history, &counts, Span::Window(0), 25, sync), 4);
 }
 
-/// One operation per second, and the worker runs as often as it requests. At any time, a window has
-/// the operations that ended in it, and at most a twelfth more.
+/// One operation ends each second, and the worker runs as often as it requests. At any time, a
+/// window has the operations that ended in it, and at most a twelfth more.
 #[test]
 fn windows_are_as_long_as_they_say_and_a_twelfth_more_at_most() {
     let counts = counts();

@@ -201,9 +201,9 @@ fn a_crowd_is_bounded() {
     assert!(most < 1_000, "{most} operations for one");
 }
 
-/// A table holds few events of one key, however often it has grown, and wherever they are. A level
-/// has room for eight more in the home bucket, whose slots are claimed without a look at other
-/// buckets.
+/// A table holds few events of one key, however often it has grown, and wherever they are. Each
+/// level has room for eight more in the home bucket, whose slots are claimed without a look at
+/// other buckets.
 #[test]
 fn a_crowd_is_bounded_over_all_levels() {
     const LEVELS: usize = 19;
@@ -290,7 +290,7 @@ fn a_table_grows_around_what_stays() {
         assert!(table.grow(cells));
         assert!(!table.grow(cells), "large enough");
     }
-    // The first level has four events. The others were never used.
+    // The first level has four events. The other levels were never used.
     assert_eq!(table.reap(), 1);
     let new = table.insert(hash(9), 9).unwrap();
     for i in (0..4).chain([9]) {

@@ -90,8 +90,9 @@ type Even = Model<2, 2, 0x10>;
 /// Node 1 has no memory, so CPU 1 keeps cells of node 0.
 type Uneven = Model<2, 2, 0x10, 0b01>;
 
-/// Two CPUs take from one stack and return to it. The cells that CPU 1 returns go to node 0's pool
-/// and not to CPU 1's cache, since CPU 1 is on another node. The only cell of that node is taken.
+/// Two CPUs take cells from one stack and return cells to it. The cells that CPU 1 returns go to
+/// node 0's pool and not to CPU 1's cache, since CPU 1 is on another node. The only cell of that
+/// node is taken.
 fn recycling() {
     let pool = Arc::new(Freelist::<Checked, Even>::new(3, 3).unwrap());
     let taken = take(&pool, &On(1), 0).unwrap();
