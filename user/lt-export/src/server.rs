@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! An HTTP server for one page. A connection gets one response within a few seconds, in a thread of
-//! its own. Few are served at a time; more get an error, or are closed at once. This
-//! bounds the cost of a client that is slow, or sends too much or garbage.
+//! its own. Only a few connections are served at a time; the next few get an error, and further
+//! ones are closed at once. This bounds the cost of a client that is slow, or sends too much or
+//! garbage.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -13,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use crate::format::Format;
 
-/// Maximum number of connections served at a time. The same number again is refused with status
-/// 503; further ones are closed.
+/// Maximum number of connections served at a time. As many more are refused with status 503;
+/// further ones are closed.
 pub const CONNECTIONS: usize = 8;
 
 /// Maximum size of a request with its headers, in bytes.

@@ -23,7 +23,7 @@ pub enum UserStack {
     Elsewhere,
     /// The task is a kernel thread or a user worker (`PF_USER_WORKER`), such as one of io_uring.
     Kernel,
-    /// The task had none, or the field has a word that only a newer module defines.
+    /// The task had no stack in user space, or the field has a word that only a newer module defines.
     None,
 }
 

@@ -27,9 +27,9 @@ pub(crate) struct Tracker {
     pub(crate) fields: Vec<Rc<Field>>,
     /// The fields of the trace event, in its order.
     pub(crate) stored: Vec<Rc<Field>>,
-    /// These in the order of the event's text.
+    /// The fields of the trace event, in the order of its text.
     pub(crate) printed: Vec<Rc<Field>>,
-    /// The trace event's name for the alert's words after these fields.
+    /// The trace event's name for the alert's words after all fields.
     pub(crate) tail: Option<String>,
     pub(crate) points: Vec<Point>,
 }
@@ -420,7 +420,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the fields in the order of these names, which must be theirs.
+/// Returns the fields in the order of these names. The names must be the names of all fields.
 fn ordered(names: Option<(Span, Vec<Ident>)>, fields: &[Rc<Field>]) -> syn::Result<Vec<Rc<Field>>> {
     let Some((span, names)) = names else {
         return Ok(fields.to_vec());

@@ -62,8 +62,8 @@ impl Source {
     }
 }
 
-/// Returns the strings in `["...", ...]`. If they depend on the architecture, x86 comes first, and
-/// has all.
+/// Returns the strings in `["...", ...]`. If they depend on the architecture, these are the strings
+/// of the first branch, x86, which has all of them.
 pub(crate) fn strings(expr: &Expr) -> Option<Vec<String>> {
     match expr {
         Expr::Reference(reference) => strings(&reference.expr),

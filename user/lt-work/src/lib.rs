@@ -17,7 +17,7 @@
 //! # fn main() -> std::io::Result<()> {
 //! let marks = lt_work::Marks::open()?;
 //! let order = marks.work(b"order 4711")?;
-//! // ... until it is dropped, here or in another thread.
+//! // The work lasts until `order` is dropped, here or in another thread.
 //! drop(order);
 //! # Ok(())
 //! # }
@@ -99,7 +99,7 @@ impl Marks {
         }
     }
 
-    /// Marks the end of work. An unknown cookie is no error.
+    /// Marks the end of work. An unknown cookie is not an error.
     ///
     /// # Errors
     /// As for [`Marks::begin`], except `ENOSPC`.

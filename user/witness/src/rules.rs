@@ -22,9 +22,9 @@
 //! - `EVENT.SOURCE` takes the field from the latest EVENT of the same task. It uses that EVENT up:
 //!   a later line needs another one, or is not a step of the rule. One start can thus combine the
 //!   arguments of a function with the result of the system call that called it.
-//! - The mode defines the meaning of a start whose key is already open: with `last` the earlier one
-//!   was not a start, with `first` this one is not; with `nest` an end belongs to the latest start,
-//!   with `each` to the earliest.
+//! - The mode defines the meaning of a start whose key is already open: with `last`, the earlier start does not count;
+//!   with `first`, the later start does not count; with `nest`, an end belongs to the latest start, with `each`, to the
+//!   earliest.
 //!
 //! Pointers in the text of a trace are hashed, unless the option `hash-ptr` of tracefs is 0.
 

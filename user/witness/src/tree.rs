@@ -15,8 +15,8 @@
 //! one tracepoint, and may differ; other events may come between the two probes (`order`).
 //!
 //! The trace does not distinguish a wait for a lock of PREEMPT_RT from another sleep in the state `D`. So on such a
-//! kernel, an alert may be missing if the chain leads from a task to another one that slept like this on no chain.
-//! Steps that an alert has left out are compared only by their number.
+//! kernel, an alert may be missing if a task on the chain woke another task that slept in this state on no chain. Steps
+//! that an alert has left out are compared only by their number.
 
 mod chain;
 mod order;
@@ -114,7 +114,7 @@ impl Ended {
     }
 }
 
-/// Returns the least number of steps of the trace that these stand for.
+/// Returns the least number of steps of the trace that these steps of an alert stand for.
 fn least(told: &[Told]) -> usize {
     told.iter().map(Told::steps).sum()
 }
@@ -636,7 +636,7 @@ mod tests {
             softirq:NET_RX@1+2000 waking:9@1+1000 switch:9(x)/120@1+67000";
         let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
-        // A thread that has lost the CPU did not just wait for it from its wakeup on.
+        // A thread that has lost the CPU has not simply waited since its wakeup.
         let mut lines = lines.to_vec();
         let out = lines[5]
             .replace(" 20 8 ", " 16 2 ")
@@ -649,7 +649,7 @@ mod tests {
             waking:9@1+1000 switch:9(x)/120@1+67000";
         let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
-        // The release of a lock for which it has waited is not its wakeup.
+        // The release of a lock for which the thread has waited is not its wakeup.
         let out = out.replace("prev_state=R+", "prev_state=D");
         let release = lines[4].replace(" 13 8 ", " 18 8 ");
         lines[6] = &out;

@@ -53,9 +53,9 @@ struct Timer {
 /// A thread that serves softirqs.
 #[derive(Debug, Clone)]
 struct Thread {
-    /// The waking, unless the thread has lost the CPU since.
+    /// The wakeup, unless the thread has lost the CPU since.
     woken: Option<Step>,
-    /// The last switch-in since the waking.
+    /// The last switch-in since the wakeup.
     switched: Option<Step>,
 }
 
@@ -155,7 +155,7 @@ pub(super) fn is_read(event: &str) -> bool {
     EVENTS.contains(&event) || vector(event).is_some()
 }
 
-/// Returns the name of a local interrupt, and whether it begins.
+/// Returns the name of a local interrupt, and whether the event is its entry.
 fn vector(event: &str) -> Option<(&str, bool)> {
     const VECTORS: [&str; 6] = [
         "local_timer",
@@ -480,7 +480,7 @@ impl Rebuild {
             .or_else(|| comm.strip_prefix("ktimers/"));
         if let Some(cpu) = of_softirqs {
             if cpu.parse() == Ok(line.cpu) && !matches!(is, Is::Running(_) | Is::Queued) {
-                // In the state `D` it waits for a lock, and has run since its waking.
+                // In the state `D`, the thread waits for a lock, and has run since its wakeup.
                 if is != Is::Waiting {
                     let thread = Thread {
                         woken: Some(woken),
