@@ -84,7 +84,7 @@ fn sums_hold<const K: usize, const D: usize, P: Platform>(engine: &Engine<K, D, 
 }
 
 #[test]
-fn ten_million_pairs_through_a_pool_of_64_lose_none() {
+fn ten_million_pairs_through_a_pool_of_64_are_all_found() {
     const PAIRS: u64 = 5_000_000;
     const LIVE: u64 = 32;
     let engine = engine::<1, 1, Two>(64);
@@ -122,7 +122,7 @@ fn ten_million_pairs_through_a_pool_of_64_lose_none() {
 }
 
 #[test]
-fn begun_on_one_cpu_and_ended_on_another() {
+fn events_start_on_one_cpu_and_end_on_another() {
     const EVENTS: u64 = 500_000;
     const LIVE: usize = 100;
     let engine = engine::<1, 4, Numa>(2 * LIVE as u32);
@@ -165,7 +165,7 @@ fn begun_on_one_cpu_and_ended_on_another() {
 }
 
 #[test]
-fn of_two_that_end_the_same_keys_one_wins_each() {
+fn of_two_cpus_that_end_the_same_keys_one_wins_each() {
     const EVENTS: u64 = 500_000;
     let engine = engine::<1, 4, Host<3>>(64);
     let machine = Machine::new();
@@ -212,7 +212,7 @@ fn of_two_that_end_the_same_keys_one_wins_each() {
 /// ends it at once. Once the only event has ended, the next CPU in turn must not find the pool full
 /// forever.
 #[test]
-fn an_exhausted_pool_is_not_when_an_event_has_ended() {
+fn a_pool_is_not_exhausted_once_an_event_has_ended() {
     const ROUNDS: u64 = 200_000;
     type Three = Host<3>;
     let engine = engine::<1, 4, Three>(1);
@@ -578,7 +578,7 @@ fn any_operation(engine: &Engine<1, 4, Numa>, fates: &Fates, random: u64) {
 
 /// Two CPUs repeatedly start the same key at the same time: only the later event stays.
 #[test]
-fn of_two_that_begin_at_once_the_later_one_stays() {
+fn of_two_concurrent_starts_the_later_stays() {
     const ROUNDS: u64 = 300_000;
     let engine = engine::<1, 1, Two>(4);
     let machine = Machine::new();

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_gauges_and_delays_are_there_by_instance() {
+    fn counters_gauges_and_delays_are_shown_by_instance() {
         let dir = tree();
         let page = page(&ProcRoot::new(dir.path()), Format::OpenMetrics).unwrap();
         has(&page, "latency_tracker_loaded 1");
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_an_error() {
+    fn an_invalid_file_is_an_error() {
         let dir = tree();
         fs::write(dir.path().join("slow/stats"), "started many\n").unwrap();
         let error = page(&ProcRoot::new(dir.path()), Format::OpenMetrics).unwrap_err();

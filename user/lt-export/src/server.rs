@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_client_gets_a_timeout_and_holds_up_nobody() {
+    fn a_slow_client_gets_a_timeout_and_holds_up_no_other() {
         let address = start(Duration::from_millis(300), |_| Ok(String::new()));
         let mut slow = TcpStream::connect(address).unwrap();
         slow.write_all(b"GET /met").unwrap();
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_body_does_not_reset_the_answer() {
+    fn a_refused_body_does_not_reset_the_response() {
         let address = usual();
         let mut post = b"POST /metrics HTTP/1.1\r\nContent-Length: 100000\r\n\r\n".to_vec();
         post.resize(post.len() + 100_000, b'x');
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_clients_that_say_nothing_is_closed() {
+    fn a_flood_of_silent_clients_is_closed() {
         let address = usual();
         let _silent = silent(address, 2 * CONNECTIONS);
         let mut closed = TcpStream::connect(address).unwrap();

@@ -325,7 +325,7 @@ probe wakeup sched_waking none samples=0 discarded=0
     }
 
     #[test]
-    fn what_the_slow_runs_had_is_found() {
+    fn events_of_slow_runs_are_found() {
         let measure = Measure::parse(TEXT).unwrap();
         let probe = &measure.probes[0];
         let correlation = probe.correlation("branch-misses").unwrap();
@@ -343,7 +343,7 @@ probe wakeup sched_waking none samples=0 discarded=0
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn the_word_at_fault_is_named() {
         for (text, line, word) in [
             ("counter cycles", 1, ""),
             ("counter cycles lost", 1, "lost"),

@@ -164,13 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_no_part_of_the_subject() {
+    fn addresses_are_not_part_of_the_subject() {
         let alert = alert("stack=\"f+0x1\" ustack=0x401136 ustack_end=outermost");
         assert_eq!(alert.subject(), "call=read");
     }
 
     #[test]
-    fn names_survive_json_beside_the_fields() {
+    fn names_and_fields_survive_json() {
         let mut alert = alert("ustack=0x401136,0x401150 ustack_end=outermost");
         let plain = serde_json::to_string(&alert).unwrap();
         assert!(!plain.contains("ustack_names"), "{plain}");

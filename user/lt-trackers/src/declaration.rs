@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_with_its_line() {
+    fn an_invalid_declaration_is_refused_with_its_line() {
         for (fields, refusal) in [
             (
                 "/// It.\non: u33 at 0,",

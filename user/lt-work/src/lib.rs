@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_the_cookie_in_the_file_of_what_happens() {
+    fn a_mark_is_the_cookie_in_the_file_of_its_kind() {
         let root = root();
         let read = |name| fs::read(root.path().join(name)).unwrap();
         let marks = Marks::open_in(root.path()).unwrap();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_an_instance_has_both() {
+    fn the_file_of_an_instance_takes_both_marks() {
         let root = root();
         let marks = Marks::open_instance_in(root.path(), "job").unwrap();
         drop(marks.work(b"one").unwrap());

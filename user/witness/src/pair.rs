@@ -255,7 +255,7 @@ mod tests {
     use Kind::{Complete, Insert, Issue, Merge, Requeue};
 
     #[test]
-    fn the_start_is_where_it_was_asked_for() {
+    fn the_start_is_where_it_was_requested() {
         let events = [
             event(1, Insert, 0, 8),
             event(5, Issue, 0, 8),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_ends_what_was_issued_and_leaves_the_rest_alone() {
+    fn a_flush_ends_only_an_issued_request() {
         let mut flush = [
             event(1, Issue, 0, 0),
             event(2, Issue, 0, 8),

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn all_rules_of_the_table_are_rules() {
+    fn all_rules_of_the_table_are_valid() {
         let names = TABLE.lines().filter_map(|line| line.trim().split_once(' '));
         for (name, _) in names {
             Rule::find(name).unwrap();
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_can_be_written() {
+    fn a_rule_can_be_given_as_text() {
         let rule = "nest a|b(context work:struct=; x:0xb= y:#2) -> c(context:@context work:#2)";
         let rule = Rule::find(rule).unwrap();
         let begin = line("b", "work struct=ff (b=2) xb=3 rest");
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_refused() {
+    fn an_invalid_rule_is_refused() {
         let fault = |text: &str| format!("{:#}", Rule::find(text).unwrap_err());
         assert!(fault("sysccall").contains("there are syscall, irq"));
         assert!(fault("some a(tid) -> b(tid)").contains("\"some\""));

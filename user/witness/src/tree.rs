@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_and_what_is_invented_is_found() {
+    fn missing_and_invented_alerts_are_found() {
         let found = faults(&TIMER, "");
         assert!(found[0].contains("no alert for tid 9"), "{found:?}");
         let due = START + 20_000;
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn preemptions_that_are_one_step_stand_for_those_of_the_trace() {
+    fn preemptions_in_one_step_stand_for_preemptions_of_the_trace() {
         let step = |what: &str| Told::Step {
             what: what.into(),
             cpu: 1,
@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_of_the_kernel_that_is_made_meanwhile_is_a_hop() {
+    fn a_kernel_thread_created_meanwhile_is_a_hop() {
         let lines = [
             "[000] ..... 5 2 sched_process_fork: comm=kthreadd pid=2 child_comm=kthreadd child_pid=31",
             IDLE,
@@ -737,7 +737,7 @@ mod tests {
     }
 
     #[test]
-    fn a_work_is_followed_to_its_worker() {
+    fn a_work_item_is_followed_to_its_worker() {
         let lines = [
             IDLE,
             "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
@@ -774,7 +774,7 @@ mod tests {
     }
 
     #[test]
-    fn a_work_that_queues_itself_is_on_no_chain_the_second_time() {
+    fn a_work_item_that_queues_itself_is_on_no_chain_the_second_time() {
         let lines = [
             IDLE,
             "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
@@ -799,7 +799,7 @@ mod tests {
     }
 
     #[test]
-    fn the_function_of_a_work_is_unknown_on_the_chain_of_another_waking() {
+    fn the_function_of_a_work_item_is_unknown_on_the_chain_of_another_wakeup() {
         let lines = [
             IDLE,
             "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
@@ -851,7 +851,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_next_says_whether_a_running_task_was_asleep() {
+    fn later_events_show_whether_a_running_task_was_asleep() {
         let woken = "[000] d.h1. 5 0 sched_waking: comm=x pid=9 prio=120 target_cpu=001";
         let handler = [
             "[000] d.h1. 4 0 irq_handler_entry: irq=27 name=eth0",

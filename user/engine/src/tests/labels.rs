@@ -112,7 +112,7 @@ proptest! {
     /// The first labels have rows. The delays of further labels, and no other delays, are in
     /// `other`.
     #[test]
-    fn the_rows_are_the_delays_of_their_labels_and_the_whole(
+    fn the_rows_have_the_delays_of_their_labels_and_add_up(
         source in prop_oneof![Just(WORD), Just(BOTH), Just(Source::Cpu)],
         max in 2u32..9,
         threshold in prop_oneof![Just(u64::MAX), 0u64..5_000],
@@ -164,7 +164,7 @@ proptest! {
 }
 
 #[test]
-fn each_of_as_many_labels_as_there_are_rows_has_one() {
+fn as_many_labels_as_rows_have_a_row_each() {
     for max in [2, 3, 16, 100, 256, 1024] {
         let engine = off_guard(|| engine(BOTH, max, u64::MAX)).unwrap();
         on::<Numa, _>(0, |guard| {
@@ -233,7 +233,7 @@ fn nine_in_ten_regular_labels_are_at_home() {
 }
 
 #[test]
-fn an_event_that_timed_out_or_was_found_is_counted_as_without_labels() {
+fn events_that_timed_out_or_were_found_count_as_without_labels() {
     on::<Numa, _>(0, |guard| {
         let engine = engine(WORD, 2, 50).unwrap();
         engine.event_in(guard, &[1], 10, &[8, 0]);

@@ -143,7 +143,7 @@ proptest! {
 
     /// A task that migrates has waited for both CPUs, for each in its part of the wait.
     #[test]
-    fn a_wait_moves_along(
+    fn a_wait_moves_with_its_task(
         noted in prop::array::uniform3(0..1u64 << 30),
         first in prop::array::uniform3(0..1u64 << 20),
         other in prop::array::uniform3(0..=MASK),
@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn a_place_has_all_of_it(times in prop::array::uniform3(0..=MASK), cpu in 0..8192u32) {
+    fn two_words_hold_all_parts_of_a_wait(times in prop::array::uniform3(0..=MASK), cpu in 0..8192u32) {
         let [irq, softirq, idle] = times;
         let spent = Spent { irq, softirq, idle };
         let words = spent.to_words(Kind::Wait, cpu);

@@ -278,7 +278,7 @@ fn runs(without: Without, body: fn()) -> Result<u64, String> {
 }
 
 #[test]
-fn what_a_waking_has_ended_is_known() {
+fn a_sleep_that_a_wakeup_has_ended_is_known() {
     for body in [waking_and_sleep as fn(), waking_and_preemption] {
         let runs = runs(Without::Nothing, body).unwrap();
         println!("holds   a waking in doubt: {runs} runs");

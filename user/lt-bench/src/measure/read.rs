@@ -417,7 +417,7 @@ ALL:        IRQ       Thr\ncount:     2000      2000\nmin:          0         2\
     }
 
     #[test]
-    fn what_is_wrong_is_reported() {
+    fn an_invalid_file_is_reported() {
         for (text, says) in [
             ("", "no known histogram"),
             ("hello\nworld\n", "no known histogram"),

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_kept_and_never_passed() {
+    fn a_rate_is_kept_and_never_exceeded() {
         let plan = Plan {
             gap: Some(100.0),
             ..PLAN
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_not_made_up_for() {
+    fn missed_events_are_not_made_up_for() {
         let plan = Plan {
             gap: Some(100.0),
             ..PLAN
