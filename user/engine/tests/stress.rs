@@ -207,10 +207,9 @@ fn of_two_cpus_that_end_the_same_keys_one_wins_each() {
     assert_eq!(engine.stats().total(Counter::Unmatched), EVENTS);
 }
 
-/// A pool of one cell, which is usually exhausted, and three CPUs. Two of them alternate: each
-/// starts an event when the cell is free. The third CPU tries to start an event all the time, and
-/// ends it at once. Once the only event has ended, the next CPU in turn must not find the pool full
-/// forever.
+/// A pool of one cell, which is usually exhausted, and three CPUs. Two of the CPUs alternate: each starts an event when
+/// the cell is free. The third CPU tries to start an event all the time, and ends it at once. Once the only event has
+/// ended, the next CPU in turn must not find the pool full forever.
 #[test]
 fn a_pool_is_not_exhausted_once_an_event_has_ended() {
     const ROUNDS: u64 = 200_000;
@@ -497,8 +496,8 @@ thread_local! {
     static HELD: RefCell<Vec<Reference>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Takes a reference to an event of this key. Then duplicates it, or ends the event by it, or keeps
-/// it. Gives back the oldest kept reference if there are more than three.
+/// Takes a reference to an event of this key. Then duplicates the reference, ends the event by it, or keeps it. Gives
+/// back the oldest kept reference if there are more than three.
 fn references(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, serial: u64) {
     let guard = Numa::guard();
     if let Lookup::Found(held) = engine.lookup(&Numa::guard(), &[key]) {

@@ -74,7 +74,7 @@ impl Place {
 }
 
 /// Returns the CPUs that are online. A container may lack /sys, but /proc/stat has a line for each
-/// of them, too.
+/// online CPU, too.
 fn online(root: &Root) -> Result<Cpus> {
     let missing = match root.cpus(ONLINE) {
         Ok(online) => return Ok(online),

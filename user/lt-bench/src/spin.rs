@@ -125,7 +125,7 @@ pub(super) struct Plan {
 /// The result of a loop.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Found {
-    /// All samples; with bursts, only those in bursts.
+    /// All samples; with bursts, only samples in bursts.
     pub(super) samples: Record,
     /// Samples between bursts.
     pub(super) quiet: Record,

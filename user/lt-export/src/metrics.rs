@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Writes the page of metrics. Each counter of `stats`, except those about the length of delays, is
-//! a metric with the name of the counter, and with the labels `name` (of the instance) and
-//! `tracker`. The metrics thus add up as the counters do in the kernel. The first label is not
+//! Writes the page of metrics. Each counter of `stats`, except the counters of the length of
+//! delays, is a metric with the name of the counter, and with the labels `name` (of the instance)
+//! and `tracker`. The metrics thus add up as the counters do in the kernel. The first label is not
 //! called `instance`: Prometheus uses that name for the target that it scrapes, and would rename
 //! ours to `exported_instance`.
 

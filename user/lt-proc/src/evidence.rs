@@ -14,7 +14,7 @@ pub struct Evidence {
     /// The late tasks, as they were after their alerts; tasks that had exited by then are left out.
     pub tasks: Vec<Task>,
     /// The cgroups of these tasks, and all ancestors, that have or had a limit or have been frozen.
-    /// If `/` is one of them, it has ancestors that are not visible, as in a container.
+    /// If `/` is among these cgroups, it has ancestors that are not visible, as in a container.
     pub cgroups: Vec<Cgroup>,
     /// The block devices. Older captures have none.
     #[serde(default)]
@@ -70,9 +70,9 @@ pub struct Cgroup {
     /// used up since the start of the delays.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<i32>,
-    /// The readings of its counters, the earliest first. The first reading was taken before the
-    /// delays of all alerts, if possible: its `end` shows whether it was. The last reading was
-    /// taken when the snapshot of the trace had been written.
+    /// The readings of its counters, the earliest first. If possible, the first reading was taken before the delays of
+    /// all alerts; its `end` shows whether this succeeded. The last reading was taken when the snapshot of the trace
+    /// had been written.
     pub reads: Vec<Counters>,
 }
 

@@ -161,8 +161,8 @@ impl ProcRoot {
         self.parse(&Path::new(name).join("pending"), Pending::parse_all)
     }
 
-    /// Returns the oldest operations in flight in an instance: those whose lines are in the first
-    /// `bytes` of the file. The cost is bounded, however many operations are in flight.
+    /// Returns the oldest operations in flight in an instance, whose lines are in the first `bytes` of the file. The
+    /// cost is bounded, however many operations are in flight.
     ///
     /// # Errors
     /// See [`ProcRoot::instance`].

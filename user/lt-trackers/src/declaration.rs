@@ -208,7 +208,7 @@ impl Reader<'_> {
         Ok((name, self.parts(input, fields, &mut Control::default())?))
     }
 
-    /// Parses the parts of a declaration; those that only the module needs are skipped.
+    /// Parses the parts of a declaration; skips the parts that only the module needs.
     fn parts(
         &self,
         input: ParseStream,

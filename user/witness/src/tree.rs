@@ -251,7 +251,7 @@ impl Judge<'_> {
                 // switch that follows has their total time.
                 let mut folded: Vec<_> = steps.by_ref().take(one.steps()).collect();
                 if one.is_at_least() {
-                    // It also stands for the preemptions that follow, except those of later steps.
+                    // It also stands for the preemptions that follow, except the preemptions in later steps.
                     let spare = steps.clone().count().saturating_sub(least(&told[at + 1..]));
                     let pairs = steps.clone().zip(steps.clone().skip(1)).step_by(2);
                     let is_one = |(back, out): &(&Step, &Step)| {

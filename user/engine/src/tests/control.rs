@@ -285,7 +285,8 @@ fn cgroups() {
     assert!(CGROUP.parse(b"all", &none).is_ok());
 }
 
-/// Names like those of system calls: two with the same code, and the lowest and the highest code.
+/// Names like the names of system calls: two with the same code, and the lowest and the highest
+/// code.
 static NAMES: [(&str, u16); 14] = [
     ("read", 0),
     ("write", 1),

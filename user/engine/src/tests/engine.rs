@@ -153,8 +153,8 @@ impl Model {
         }
     }
 
-    /// Removes the events of this key that started before `start`, and also the new one, which
-    /// started at `start`, if one that started later is live.
+    /// Removes the events of this key that started before `start`. If a later event is live, also
+    /// removes the new event, which started at `start`.
     fn only_one(&mut self, engine: &Engine, key: u64, start: u64) {
         let live = pending(engine);
         let is_later = |p: &Pending| p.key == key && p.start > start;

@@ -67,7 +67,7 @@ fn put_ref_and_end() {
     assert_eq!(engine.holders(), 0);
 }
 
-/// Two threads return the last references to an event that has ended, one of them after taking
+/// Two threads return the last references to an event that has ended, one thread after taking
 /// another reference.
 fn two_put_ref() {
     let engine = engine(1);
