@@ -587,7 +587,7 @@ mod tests {
             "the delay is counted from interrupt irq_work, whose request is not recorded"
         );
         assert!(told("vector:call_function_single@1+0 waking:7@1+9").is_some());
-        // In these paths, the hardware raised the interrupt, or the request is a step.
+        // In these chains, the hardware raised the interrupt, or the request is a step.
         assert_eq!(told("vector:local_timer@1+0 waking:7@1+9"), None);
         assert_eq!(
             told("irq:9@0+0 call:f@0+5 vector:call_function_single@1+4 called:f@1+1"),

@@ -53,7 +53,8 @@ pub(crate) struct Field {
     pub(crate) name: String,
     /// Its name in the line.
     pub(crate) shown: String,
-    /// `alert`, `end`, `pending`: only these lines have it; `traced`, `kept`: none. Else empty.
+    /// `alert`, `end`, `pending`: only these lines have the field; `traced`, `kept`: no line has
+    /// it. Empty: all lines have it.
     pub(crate) when: String,
     pub(crate) ty: Rc<Type>,
     pub(crate) word: usize,

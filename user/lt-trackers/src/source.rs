@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Files of Rust: the macros that they call, and constants with words.
+//! Reads Rust files: their macro calls, and their constants that are lists of words.
 
 use anyhow::{Result, anyhow};
 use syn::parse::ParseStream;
@@ -8,7 +8,7 @@ use syn::{Error, Expr, ExprLit, Item, Lit, Stmt};
 
 use crate::text;
 
-/// A file of Rust.
+/// A Rust file.
 pub(crate) struct Source {
     path: String,
     text: String,

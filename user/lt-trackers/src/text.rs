@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reading files, and breaking lines.
+//! Reads files, and breaks lines.
 
 use std::fs;
 

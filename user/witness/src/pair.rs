@@ -137,7 +137,7 @@ impl Pairing {
         }
         let found = oldest(live, same).or_else(|| oldest(live, whole));
         let Some(i) = found.or_else(|| oldest(live, bare)) else {
-            // Not the whole of any request: a part of one, or an end without a start.
+            // The event completes no whole request: it completes a part of one, or its start is missing.
             let part = |r: &Live| here(r) && r.left > event.sectors;
             match oldest(live, part).filter(|_| event.sectors > 0) {
                 Some(i) => {

@@ -11,21 +11,21 @@ use crate::lines::{self, Line, Marks};
 use crate::pair::{Pairing, Place, Request};
 use crate::rules::{Mode, Rule};
 
-/// An open event: its start, and the fields that the alert must have about the start.
+/// An open operation: its start, and the fields that the alert must have about the start.
 struct Open {
     start: u64,
     said: String,
 }
 
-/// The open events of each key, earliest first.
+/// The open operations of each key, earliest first.
 type All = BTreeMap<String, VecDeque<Open>>;
 
 /// The latest line of each task that a later line of the task may need.
 type Recent<'a> = BTreeMap<u32, &'a Line<'a>>;
 
-/// Finds all events that started and ended between the marks, and the marks.
+/// Finds all operations that started and ended between the marks, and the marks.
 ///
-/// An end without an open event is ignored: the trace may have started in the middle of the operation.
+/// An end without an open operation is ignored: the trace may have started in the middle of the operation.
 pub(crate) fn pair(text: &str, rule: &Rule) -> Result<(Pairing, Marks)> {
     let (lines, marks) = lines::read(text, |event| rule.has(event))?;
     let mut pairing = Pairing::default();
@@ -40,7 +40,7 @@ pub(crate) fn pair(text: &str, rule: &Rule) -> Result<(Pairing, Marks)> {
     Ok((pairing, marks))
 }
 
-/// Returns the event that a line ends, if any.
+/// Returns the operation that a line ends, if any.
 fn step<'a>(
     all: &mut All,
     recent: &mut Recent<'a>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Simulates the schedule on a machine whose CPUs hang or are kept busy. It is called as the timers
-//! and workers of sys/periodic.rs call it, in steps of simulated time.
+//! Simulates the schedule on a machine whose CPUs hang or are kept busy. The schedule is called as the timers and
+//! workers of sys/periodic.rs call it, in steps of simulated time.
 
 use crate::engine::schedule::{Machine, Run, Schedule, OVERDUE, RUN};
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ enum State {
     Offline,
 }
 
-/// The timers and the work items: the CPU and the time of each.
+/// The simulated machine: the time, the state of each CPU, and the CPUs of the timers and work items.
 struct World {
     now: Cell<u64>,
     cpu: Cell<usize>,

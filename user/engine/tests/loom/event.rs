@@ -40,7 +40,7 @@ pub(crate) fn end(engine: &Engine, cpu: usize, key: u64) -> Option<u64> {
     Some(data)
 }
 
-/// As `end`, but also returns the reason of the report. Each end is reported, since the threshold
+/// As `end`, but also returns the reason for the report. Each end is reported, since the threshold
 /// is 0.
 pub(crate) fn end_why(engine: &Engine, cpu: usize, key: u64) -> Option<(u64, Why)> {
     let mut data = None;

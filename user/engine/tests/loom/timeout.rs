@@ -346,14 +346,14 @@ pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
 ];
 
 #[test]
-fn an_end_is_not_lost_to_a_time_out() {
+fn an_end_is_not_lost_to_a_timeout() {
     holds("time-out and end", None, time_out_and_end);
     holds("time-out and two ends", Some(3), time_out_and_two_ends);
     holds("time-out and clear", None, time_out_and_clear);
 }
 
 #[test]
-fn an_end_is_not_lost_to_a_time_out_by_the_second_try() {
+fn an_end_is_not_lost_to_a_timeout_by_the_second_try() {
     let mutations = [EVENT(AGAIN, OVER)];
     fails(
         "time-out and end",
@@ -366,7 +366,7 @@ fn an_end_is_not_lost_to_a_time_out_by_the_second_try() {
 }
 
 #[test]
-fn clear_wins_against_a_time_out_by_the_exchange() {
+fn clear_wins_against_a_timeout_by_the_exchange() {
     let mutations = [EVENT(TIME_OUT, Change::Split)];
     fails(
         "time-out and clear",
@@ -379,7 +379,7 @@ fn clear_wins_against_a_time_out_by_the_exchange() {
 }
 
 #[test]
-fn an_end_knows_of_the_time_out_by_the_exchange() {
+fn an_end_knows_of_the_timeout_by_the_exchange() {
     let mutations = [EVENT(TIME_OUT, Change::Split)];
     fails(
         "time-out and end",
@@ -392,7 +392,7 @@ fn an_end_knows_of_the_time_out_by_the_exchange() {
 }
 
 #[test]
-fn an_end_wins_against_a_time_out_by_the_exchange() {
+fn an_end_wins_against_a_timeout_by_the_exchange() {
     let mutations = [EVENT(CLAIM, Change::Split)];
     fails(
         "time-out and end",
@@ -511,7 +511,7 @@ fn a_changed_event_is_not_passed_over_by_the_changing_bit() {
 }
 
 #[test]
-fn a_change_is_not_lost_to_a_time_out_by_the_second_try() {
+fn a_change_is_not_lost_to_a_timeout_by_the_second_try() {
     let mutations = [EVENT(AGAIN, OVER)];
     fails(
         "time-out and update",

@@ -263,7 +263,7 @@ impl Rebuild {
                 let by = task.work.as_ref();
                 let is_by = by.is_some_and(|(by, called)| *by == work && may_be(called));
                 if line.context == "task" && is_by {
-                    // The item defers the rest of its work, whose origin is unknown.
+                    // The item queues itself again. The origin of its next run is unknown.
                     self.works.remove(&work);
                 } else {
                     self.hand_on(line, work, step(format!("queue:{function}")), |it| {
@@ -282,7 +282,7 @@ impl Rebuild {
             }
             "csd_queue_cpu" => {
                 let function = word(line.fields, "func=")?;
-                // A wakeup, which was seen where it was requested.
+                // This call is a wakeup, which was seen where it was requested.
                 if function != "sched_ttwu_pending" {
                     let call = word(line.fields, "csd=")?.to_string();
                     self.hand_on(line, call, step(format!("call:{function}")), |it| {
@@ -303,8 +303,7 @@ impl Rebuild {
                     now.call = Some(chain);
                 }
             }
-            // A call that the CPU makes on itself runs at once, nested in this one, and has no
-            // address.
+            // A call that the CPU makes on itself runs at once, nested in this call, and has no address.
             "csd_function_exit" => {
                 if !is_null(word(line.fields, "csd=")?) {
                     self.cpu(line).call = None;
