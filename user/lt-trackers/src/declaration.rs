@@ -163,7 +163,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Parses what is in `tracker! { }`.
+    /// Parses the contents of `tracker! { }`.
     fn tracker(&self, input: ParseStream) -> syn::Result<Tracker> {
         let name: Ident = input.parse()?;
         if name != self.name {
@@ -198,8 +198,8 @@ impl Reader<'_> {
         Ok(all.find_map(|(name, it)| (name == "Detail").then_some(it)))
     }
 
-    /// Parses what is in `record! { }`; returns the name of the struct, too. Comments are optional
-    /// there.
+    /// Parses the contents of `record! { }`; returns the name of the struct, too. Comments are
+    /// optional there.
     fn record(&self, input: ParseStream) -> syn::Result<(Ident, Tracker)> {
         input.call(Attribute::parse_outer)?;
         input.parse::<Visibility>()?;
@@ -276,7 +276,8 @@ impl Reader<'_> {
         })
     }
 
-    /// `NAME: TYPE at WORD:BIT in WORDS as SHOWN if WHEN`, `= CLOSURE` or `=> FUNCTION`.
+    /// Parses `NAME: TYPE at WORD:BIT in WORDS as SHOWN if WHEN = CLOSURE`. `=> FUNCTION` may
+    /// replace `= CLOSURE`; all parts but NAME are optional.
     fn field(&self, input: ParseStream) -> syn::Result<Rc<Field>> {
         let doc = comment(input)?;
         let name = input.parse::<Ident>()?.to_string();
@@ -326,7 +327,7 @@ impl Reader<'_> {
         }))
     }
 
-    /// `NAME: ParamKind::KIND(WORDS) => DEFAULT, "HELP", fixed`
+    /// Parses `NAME: ParamKind::KIND(WORDS) => DEFAULT, "HELP", fixed`.
     fn param(&self, input: ParseStream) -> syn::Result<Param> {
         let name = input.parse::<Ident>()?.to_string();
         input.parse::<Token![:]>()?;
@@ -446,7 +447,7 @@ fn counter(input: ParseStream) -> syn::Result<(String, String)> {
     }
 }
 
-/// `#[cfg(CONFIG)] NAME(ARGUMENT: [TYPE], ...) => CALL`
+/// Parses `#[cfg(CONFIG)] NAME(ARGUMENT: [TYPE], ...) => CALL`.
 fn point(input: ParseStream, header: &str) -> syn::Result<Point> {
     let attributes = input.call(Attribute::parse_outer)?;
     let config = match attributes.as_slice() {

@@ -31,7 +31,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Parses what is in the braces of each call of a macro.
+    /// Parses the contents of the braces of each call of a macro.
     pub(crate) fn calls<T>(
         &self,
         name: &str,

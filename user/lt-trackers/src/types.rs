@@ -63,7 +63,7 @@ pub(crate) fn rows(input: ParseStream, types: &mut Types) -> syn::Result<()> {
     Ok(())
 }
 
-/// `NAME, BITS, EXPRESSION, ..., "C" "C" ...;`
+/// Parses `NAME, BITS, EXPRESSION, ..., "C" "C" ...;`.
 impl Parse for Type {
     fn parse(input: ParseStream) -> syn::Result<Self> {
         let name: Ident = input.parse()?;
