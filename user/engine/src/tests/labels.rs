@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Delays by label: each delay is in one row or in `other`, and all of these together are the whole.
+//! Delays by label: each delay is in one row or in `other`, and together these have all delays.
 
 use super::{off_guard, on, Numa};
 use crate::{
@@ -358,9 +358,8 @@ fn the_size_includes_all_rows() {
     assert_eq!(Labels::bytes(16, 4, 32), size + 16 * 8 * 33);
 }
 
-/// At any point while the first event of a label ends, an interrupt ends another event of the label,
-/// or one of another label, which may share the home. Each delay is counted once, and no label has
-/// two rows.
+/// At any point while the first event of a label ends, an interrupt ends another event of the label, or an event of
+/// another label, which may share the home. Each delay is counted once, and no label has two rows.
 #[cfg(debug_assertions)]
 #[test]
 fn an_interrupt_of_a_claim_counts_in_other_or_in_its_own_row() {

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 struct Cpu {
     now: u64,
     words: [u64; 3],
-    /// True time in interrupts, softirqs, idle and tasks, ns. Time counts for the innermost one.
+    /// True time in interrupts, softirqs, idle and tasks, ns. Time counts for the innermost category.
     truth: [u64; 4],
 }
 
@@ -141,7 +141,7 @@ proptest! {
         prop_assert_eq!(all(parts).iter().sum::<u64>() + parts.tasks(wait), wait);
     }
 
-    /// A task that migrates has waited for both CPUs, for each in its part of the wait.
+    /// A task that migrates during its wait has waited for both CPUs, one after the other.
     #[test]
     fn a_wait_moves_with_its_task(
         noted in prop::array::uniform3(0..1u64 << 30),

@@ -34,7 +34,7 @@ const RUNNING: usize = 0;
 const SLEEPS: usize = 1;
 const WAKING: usize = 2;
 
-/// The tip in doubt: none, or one made when the task had left its CPU an even or odd number of times.
+/// The tip in doubt: none, or made when the task had left its CPU an even or an odd number of times.
 const NONE: usize = 0;
 const EVEN: usize = 1;
 const ODD: usize = 2;

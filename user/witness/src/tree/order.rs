@@ -12,7 +12,8 @@
 //!                    `---- between the two probes ----'
 //! ```
 //!
-//! The trace does not show how much of this the module saw before the start. The time of the start in an alert shows it.
+//! The trace does not show how much of this the module saw before the start. The time of the start in an alert shows
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
