@@ -143,7 +143,7 @@ fn outside(at: Where) -> &'static str {
     }
 }
 
-/// `interrupt 25 (lt_cause) +1, softirq NET_RX +3`.
+/// Returns the counters as text: `interrupt 25 (lt_cause) +1, softirq NET_RX +3`.
 fn names(moved: &[&Moved]) -> String {
     let named = moved.iter().take(NAMED);
     let named: Vec<String> = named

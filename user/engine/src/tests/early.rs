@@ -31,7 +31,7 @@ fn the_waker_of_an_earlier_sleep_is_not_named() {
     early.note(7, 10, true, || BY);
     assert_eq!(early.waker_of(7, 12), None);
     assert_eq!(early.waker_of(7, 9), None);
-    // Two wakeups share a slot: the second one is of another task.
+    // The wakeup of another task takes over the slot.
     early.note(7, 20, true, || BY);
     early.note(7 + SLOTS as u32, 20, true, || BY_ANOTHER);
     assert_eq!(early.waker_of(7, 20), None);
