@@ -94,7 +94,7 @@ impl ProcRoot {
     /// is `None` if the module is too old to show it; then nothing detects a replacement.
     ///
     /// # Errors
-    /// Those of `read`; also when the time is invalid.
+    /// The errors of `read`; also when the time is invalid.
     pub fn of_one<T, E: From<ProcError>>(
         &self,
         name: &str,

@@ -332,7 +332,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The expected state of the engine: events by start, which is also their data.
+/// The expected state of the engine. The start of an event is also its data.
 #[derive(Default)]
 struct Model {
     /// Key and start of the live events.

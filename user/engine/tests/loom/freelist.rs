@@ -254,8 +254,8 @@ fn exhausted_far() {
     exhausted_on::<Even>();
 }
 
-/// Also models the note of an exhausted pool. The note depends on the barrier of a full exchange,
-/// and loom's exchange has no barrier.
+/// Also models the note of an exhausted pool. The note depends on the barrier of a full
+/// compare-and-swap, which loom's does not have.
 fn with_the_note() {
     model::select(|file, nth| is_note(file) || selection(file, nth));
     with_barriers();
@@ -376,7 +376,7 @@ fn a_pool_is_not_exhausted_once_a_cell_is_back_by_each_part() {
             EXHAUSTED(ENDED, Change::Read(|_| 0)),
             once,
         ),
-        // The pool is believed to be exhausted at once, without a second search.
+        // The pool counts as exhausted after the first search.
         (
             "a state between",
             EXHAUSTED(SUSPECT, Change::Write(|note| note ^ 3)),
