@@ -36,8 +36,8 @@ wanted() {
 	return 1
 }
 
-# verdict NAME STATUS SECONDS LOG [CPU]: count one result and print it. CPU is its CPU seconds, which mean more than
-# elapsed seconds on a busy machine.
+# verdict NAME STATUS SECONDS LOG [CPU]: count one result and print it. CPU is its CPU time in seconds, which means more
+# than elapsed time on a busy machine.
 verdict() {
 	local took="$3 s${5:+, $5 s of CPU time}" result=FAIL
 	case $2 in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lt_api: callbacks. They are over when the API says so, they may be nested, and some
- * functions are refused in them.
+ * lt_api: callbacks. A callback has returned when the API reports that it has,
+ * callbacks may nest, and some functions are refused in a callback.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>

@@ -113,7 +113,7 @@ int lts_measure(unsigned int calls, bool bpf, bool by_task)
 
 	for (int i = 0; i < ARRAY_SIZE(none) && !bpf; i++)
 		err = err ?: measure(none[i], 1, calls);
-	/* One event a task. */
+	/* One event per task. */
 	if (by_task)
 		return measure(&lts_bpf_task, 1, calls);
 	for (int i = 0; i < ARRAY_SIZE(lives) && bpf; i++)
@@ -128,7 +128,7 @@ int lts_measure(unsigned int calls, bool bpf, bool by_task)
 
 /*
  * Calls between two reads of the counter. The counter also counts the instructions
- * of interrupts on the other CPU. In most rounds, a short slice has none of them.
+ * of interrupts on the other CPU. In most rounds, no interrupt falls into a short slice.
  */
 #define SLICE 1000
 
@@ -139,7 +139,7 @@ struct across {
 	u64 first;
 	unsigned int who;
 	bool ends;
-	/* Cost of each slice in this round, begins and ends. */
+	/* Cost of each slice in this round: its starts and ends. */
 	u64 *took;
 };
 
@@ -176,9 +176,9 @@ static void half(unsigned int cpu, void *arg)
 }
 
 /*
- * Reports the sum of the slices' costs, each the smallest in several rounds. The
- * begins and ends of a slice's cost are from the same round, since where begins find
- * objects depends on where ends have put them.
+ * Reports the sum of the slices' costs. The cost of a slice is its smallest in several
+ * rounds, starts and ends together: where starts find objects depends on where ends
+ * have put them.
  */
 static int batches(const struct lts_structure *structure, u64 live, unsigned int ender,
 		   const char *what)
@@ -243,7 +243,7 @@ int lts_measure_across(unsigned int live, bool bpf)
 	return err;
 }
 
-/* Many at once */
+/* Many CPUs at once */
 
 struct crowd {
 	const struct lts_structure *structure;
@@ -285,7 +285,7 @@ static void member(unsigned int cpu, void *arg)
 				cpu_relax();
 				err = structure->end(crowd->store, key);
 			}
-			/* The event is lost, and would have remained live. */
+			/* Counts as lost: without the retries, the event would have remained live. */
 			if (!err)
 				share->lost++;
 		}
