@@ -42,7 +42,7 @@ def api(path, **parameters):
 
 
 def query(text):
-    """Returns the value of each series, by its labels other than those of the target."""
+    """Returns the value of each series, by its labels without the target's labels."""
     result = api("query", query=text)["result"]
     own = lambda labels: tuple(sorted((k, v) for k, v in labels.items() if k not in ("__name__", "instance", "job")))
     return {own(series["metric"]): float(series["value"][1]) for series in result}
@@ -95,8 +95,8 @@ def identity(labels):
 
 
 def series(job):
-    """Returns the values that Prometheus has from a job, except for those of export itself, by the labels of the series
-    other than those of the target."""
+    """Returns the values that Prometheus has from a job, except for export's own, by the labels of the series without
+    the target's labels."""
     found = {}
     text = f'{{__name__=~"latency_tracker_.*",__name__!~"latency_tracker_export_.*",job="{job}"}}'
     for one in api("query", query=text)["result"]:

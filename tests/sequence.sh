@@ -11,7 +11,7 @@
 #
 #     lt-test: NAME begins
 #     lt-test: NAME ended STATUS SECONDS TAINT      TAINT: the taints that the kernel got in the test
-#     lt-test: NAME over TAINT                      and those that it got up to here
+#     lt-test: NAME over TAINT                      TAINT: the taints that the kernel got up to here
 #
 # Each test finds the machine in the same state as the first one: no module of ours, no disk, an
 # empty kernel log, no tracing, the same settings. If leftovers of a test cannot be removed, the

@@ -116,7 +116,7 @@ def sums(top, *words):
     known = [one for one in later if one["p50"] is not None]
     assert known, later
     assert all(one["p50"] <= one["p99"] <= one["max"] for one in known), known
-    # An alert may be raised between the reading of the counters and that of the alerts.
+    # An alert may be raised between the readings of the counters and of the alerts.
     new = sum(one["new_alerts"] for report in reports for one in report["instances"])
     seen = sum(len(report["alerts"]) for report in reports)
     assert new == seen, (new, seen)

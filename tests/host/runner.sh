@@ -4,8 +4,8 @@
 # The runner can fail. A test whose exit status is 0 fails if the kernel complained, was tainted or
 # crashed. A test that hangs is ended. Failure, skip and pass are distinguished. Tests that share a
 # machine do not affect each other: if cleaning up is not enough, the next one gets a new machine. A
-# failed test runs once more, alone, and is flaky if it then passes. A finding does not run again,
-# and more than three flaky tests fail the run (tests/again.sh). The table of costs is complete. No
+# failed test runs once more, alone, and is flaky if it then passes. After a finding, a test does not
+# run again. More than three flaky tests fail the run (tests/again.sh). The table of costs is complete. No
 # test starts after the deadline. The order of tests and the selection for make test-long are as
 # described in the head of tests/run.
 # timeout: 900
@@ -121,7 +121,7 @@ costs vm/{leaving,finding,spoiling,unspoilt,good,calm}@stock=PASS vm/{warned,tai
 	vm/skipped@stock=SKIP vm/{shy,hanging}@stock=AGAIN vm/shy@stock=FLAKY
 check '^CPU time: 0.0 s for builds and cargo, 0.0 s for host, [0-9.]+ s for vm, [0-9.]+ s for set-up and boots$'
 
-# Many runs of tests that only make test-long has. In the second run, the deadline passes during
+# Many runs of tests that run only in make test-long. In the second run, the deadline passes during
 # vm/good: LT_DEADLINE names the file of that test's output. The machine ends before the next test.
 nothing
 for test in good other; do vm_test $test 30 'echo "$LT_LONG"' '# long: stock\n'; done

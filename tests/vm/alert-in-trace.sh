@@ -72,7 +72,7 @@ grep -q '^alert 3 of slow: slow RS sector 16 4K, at [0-2][0-9]:[0-5][0-9]:[0-5][
 # The events of trackers with other kinds of fields have the values that ftrace prints.
 control -slow
 trace=/sys/kernel/tracing
-# same TRACKER "KEY..." [PARAMETER...]: check that LTTng's events of alerts have the values of ftrace's.
+# same TRACKER "KEY..." [PARAMETER...]: check that LTTng's and ftrace's events of alerts have equal values.
 same() {
 	tracker=$1 keys=$2
 	shift 2

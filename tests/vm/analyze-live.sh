@@ -14,11 +14,11 @@
 #     ------|---------------|----------====---------|---------------|----->
 #                          born               last, alive
 #
-# - Wakeups, preemptions and calls: all those of the tasks that were born after the instances were started, and had been
-#   reaped before the first instance was stopped. Thread ids are given out in order, so these tasks have the ids after
-#   `born`, the last one before the load, up to `last`, the last one after it, except for those that exist then.
-# - Requests, handlers, softirqs and packets: all those of the disk, of the line, of the vector HI, and of the loopback
-#   device. Nothing else uses the four, and the load waits until they have ended.
+# - Wakeups, preemptions and calls, if their task was born after the instances were started, and was reaped before the
+#   first instance was stopped. Thread ids are given out in order. So these tasks have the ids after `born`, the last id
+#   before the load, up to `last`, the last id after the load, except for the ids of tasks that exist then.
+# - Requests of the disk, handlers of the line, softirqs of the vector HI, and packets of the loopback device. Nothing
+#   else uses these four, and the load waits until all such operations have ended.
 #
 # The buffers of the tracer hold the whole trace, so it discards nothing. No reader runs meanwhile.
 # kernels: rt

@@ -98,7 +98,7 @@ echo 'slow offcpu threshold=20ms comm=sleep ring=64' >$CONF/a.conf
 applies 0 $CONF
 said "restarted slow ($CONF/a.conf:1): its counters and alerts start again, because ring can only be given at creation"
 assert_eq "$(read_back slow ring)" 64 ring
-# Its value stays: the instance keeps running.
+# The value of ring= is unchanged: the instance keeps running.
 echo 'slow offcpu threshold=30ms comm=sleep ring=64' >$CONF/a.conf
 applies 0 $CONF
 said "changed slow"
@@ -159,7 +159,7 @@ assert_eq "$second" "$(ls -di $GROUP | { read -r _inode _; echo "$_inode"; })" "
 assert_eq "$(read_back grouped threshold)" 7200000000000 "a threshold that was set by hand"
 applies 0 $CONF
 silent renewed
-# Limited to another cgroup by hand, it stays.
+# An instance that was limited to another cgroup by hand keeps running.
 control 'grouped offcpu cgroup=/'
 applies 0 $CONF
 silent renewed

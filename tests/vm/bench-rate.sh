@@ -61,7 +61,7 @@ gives 1 -b 2x4K --read-timer 0ms
 refused "two CPUs" latency-tracker bench rate -c 0-1
 nothing_left
 
-# It is killed while a daemon runs that it has started.
+# The command is killed while a daemon that it has started is running.
 begin -r 100 -t 1h -b 8x64K
 ends KILL
 nothing_left

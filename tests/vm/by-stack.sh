@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# With by=stack, each kernel stack has exactly the operations that ended with it, though none is late. A program that
-# waits in three known places, each a known number of times, has these counts, and sums of at least nine tenths of the
-# times for which it waited. If each wait has an alert, the rows are the alerts: by stack, their number and the sum of
-# their delays. The rows add up to the instance, to the last delay. Without a free row, a stack is in `other`. A stack
-# that is cut off is marked. `hist --by`, `stacks` and `run --by` show the rows.
+# With by=stack, each kernel stack has exactly the operations that ended with it, even if no operation is late. A
+# program that waits in three known places, each a known number of times, has these counts, and sums of at least nine
+# tenths of the times for which it waited. If each wait has an alert, the rows match the alerts: by stack, their number
+# and the sum of their delays. The rows add up exactly to the instance. Without a free row, a stack is in `other`. A
+# stack that is cut off is marked. `hist --by`, `stacks` and `run --by` show the rows.
 #
 # The program may also wait elsewhere, such as for a page, in the same way for all instances: only the three places
 # have an expected number. On PREEMPT_RT, a lock may add a wait in these places.
@@ -125,7 +125,7 @@ grep '^seq=' $LT/late/wakeup | awk '
 sed -n 's/^label stack="\([^"]*\)".* count=\([0-9]*\) sum=\([0-9]*\) .*/\2 \3 \1/p' $LT/late/labels | sort >/tmp/rows
 cmp /tmp/alerts /tmp/rows || fail "rows that are not the alerts: $(diff /tmp/alerts /tmp/rows)"
 
-# Two rows for at least three stacks: the first two have them.
+# There are two rows for at least three stacks: the first two stacks get the rows.
 head -n 1 $LT/few/labels | grep -q '^by=stack labels=2 max_labels=2 full=1 ' || fail "the head of few"
 assert_eq "$(rows few)" "$(rows w | head -n 2)" "the first two stacks"
 other=$(count few other)

@@ -188,7 +188,7 @@ rmdir /sys/kernel/tracing/instances/other
 if command -v perf >/dev/null; then
 	perf record -a -o /tmp/perf.data -F 100 sleep 600 >/dev/null 2>&1 &
 	perf=$!
-	# perf starts the command once its own events are open; the events that it opens before, it closes again.
+	# perf starts the command once its own events are open. Before that, it opens and closes other events.
 	wait_until 30 pgrep -P $perf -x sleep
 	asked any 2-3
 	says tracing "warn: perf events of perf["

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # With by=, each value of a field has exactly the delays of its operations. The first values that occur get rows of
-# their own, and all further values share the row `other`. The rows add up to the histogram, to the last delay. Every
-# field that a tracker lists for by= can be used; other words are refused, and the error lists the fields.
+# their own, and all further values share the row `other`. The rows add up exactly to the histogram. Every field that a
+# tracker lists for by= can be used; other words are refused, and the error lists the fields.
 # kernels: stock rt
 # cpus: 2
 # timeout: 150

@@ -63,7 +63,7 @@ rmmod lt_works
 
 # states PID: print the state of each thread of a process, and how often it was switched out.
 states() { grep -h '^State:\|_ctxt_switches:' /proc/"$1"/task/*/status; }
-# asleep PID: whether all threads of a process are asleep at the same time. None of them runs between two looks.
+# asleep PID: whether all threads of a process are asleep at the same time. No thread runs between two readings.
 asleep() {
 	_states=$(states "$1") || return 1
 	! echo "$_states" | grep -q '^State:.[^S]' && [ "$(states "$1")" = "$_states" ]

@@ -78,7 +78,7 @@ unload_module
 # The kernel's own caches keep some of the more than 300 MB.
 left=$(($(memory_used) - before))
 [ $left -lt 1024 ] || fail "$left kB are left after unloading"
-# The figures of the guide are those of the stock kernel of x86-64.
+# The figures of the guide are for the stock kernel of x86-64.
 case $(uname -r) in
 	*-rt-* | *-arm64) ;;
 	*) [ -z "$(outdated)" ] || fail "the guide is out of date for $(outdated | xargs); run scripts/memory-table" ;;

@@ -61,7 +61,7 @@ if grep -q 'latency_tracker\|__traceiter' /tmp/alert; then fail "our own functio
 late=$(stat w alerts)
 assert_eq "$(($(stat blocked alerts) + $(stat preempted alerts)))" "$late" "blocked, and preempted"
 assert_eq "$(($(stat short alerts) + $(stat short over_max)))" "$late" "short: alerts, and over_max"
-# On a slow kernel others may be late, too.
+# On a slow kernel, other sleeps may be late, too.
 [ "$(stat blocked alerts)" -ge 2 ] && [ "$(stat short over_max)" -ge 2 ] || fail "too few"
 ! in_time || assert_eq "$(stat preempted alerts) $(stat short alerts)" "0 0" "preempted; short"
 for name in w short preempted blocked; do
@@ -80,7 +80,7 @@ grep " reason=timeout .* tid=$sleeper .* stack=\"hrtimer_nanosleep+" /tmp/alerts
 assert_eq "$(grep -c " reason=late .* tid=$sleeper " /tmp/alerts)" 1 "its end"
 exec 3<&-
 
-# With max= at or below the threshold, no delay can be reported, only a timeout: so one is required.
+# With max= at or below the threshold, no delay can be reported, only a timeout: so timeout= is required.
 for values in 'threshold=2s max=1s' 'threshold=1s max=1s' max=1s; do
 	refused_line "x offcpu $values" 'no delay is above threshold and at most max: "max"'
 done

@@ -5,7 +5,7 @@
 # misses no alert, even if `wakeup` has other readers. A full disk or a killed session daemon loses
 # the trace, not the alert; a closed output loses nothing. A capture has the limits of the late
 # thread's cgroups, with their counters before and after the delay, and the addresses of the
-# functions in its trace. Ctrl-C ends the run, also after an alert, and leaves no session, instance
+# functions in its trace. Ctrl-C ends the run, even after an alert, and leaves no session, instance
 # or daemon behind. Captures that are too old or too many are removed, and nothing else in their
 # directory; `captures` lists and shows them. If the time of day is set, no capture is removed too
 # early, no alert is missed, and later traces have the new time of day. --events-for records all that

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker run` counts exactly the operations of a command and its descendants, from the wakeup that starts its
-# process on, and of no other process. It shows the longest operation, the counters of losses, and unfinished operations,
-# and passes on the command's exit status. Unless SIGKILL ends it, it leaves no instance, note or module behind, even
-# after another signal or an error.
+# `latency-tracker run` counts exactly the operations of a command and its descendants, and of no other process,
+# starting with the wakeup that starts the command's process. It shows the longest operation, the counters of losses,
+# and unfinished operations, and passes on the command's exit status. Unless SIGKILL ends it, it leaves no instance,
+# note or module behind, even after another signal or an error.
 # kernels: stock
 # long: rt
 # cpus: 2

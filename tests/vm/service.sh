@@ -5,16 +5,16 @@
 # `systemctl reload` applies a changed file. An invalid line fails the unit and is in the journal;
 # once it is mended, `systemctl reload-or-restart` starts the unit.
 # A unit that restarts gets a new cgroup: `why --unit` finds a stall after the restart, and reports it;
-# an instance from the files is renewed if the start of the unit reloads latency-tracker, and also by
-# its recorder.
+# an instance from the files is renewed if the start of the unit reloads latency-tracker; its recorder
+# renews it, too.
 # The recorder of an instance reports that it is ready, makes a capture, and writes the alert with
 # its fields, but no explanation, to the journal. After a suspend, its traces have the present time of
-# day. If it hangs, the watchdog kills and restarts it, and no session is left behind; a suspend, or a
-# time of day that is set, is no hang. It makes captures again after its session daemon was killed. It
-# is restarted with the unit of the instances. It continues if a reload replaces its instance, and is
-# restarted if the new instance has another tracker.
+# day. If it hangs, the watchdog kills and restarts it, and no session is left behind; a suspend, or
+# a change of the time of day, is not a hang. It makes captures again after its session daemon was
+# killed. It is restarted with the unit of the instances. It continues if a reload replaces its
+# instance, and is restarted if the new instance has another tracker.
 # Only members of the group latency-tracker can read the alerts. `systemctl stop` leaves nothing
-# behind, also while a recorder destroys its session. The exporter, which has no privileges, shows
+# behind, even while a recorder destroys its session. The exporter, which has no privileges, shows
 # the kernel's numbers, and names the capture of a bucket, from an index that only the group can
 # read. systemd rates the units as hardened.
 # kernels: stock

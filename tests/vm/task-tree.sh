@@ -61,7 +61,7 @@ control "plain offcpu pid=$process"
 refused "a tree, later" control 'plain offcpu tree=1'
 says 'this parameter can only be given at creation: "tree"'
 control 'plain offcpu pid=1'
-# The pid of an instance without a tree can still be changed. Unloading the module removes the one with a tree.
+# The pid of an instance without a tree can still be changed. Unloading the module removes the instance with a tree.
 assert_eq "$(cat $LT/plain/pid) $(cat $LT/plain/tree)" "1 0" "an instance without a tree"
 kill $process
 wait $process || :

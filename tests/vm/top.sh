@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # `latency-tracker top` shows the module's counts. `--once` prints the values of `hist` and of the counters. The
-# intervals of a run add up to them, to the last operation, while instances are created and removed and another reader
-# of `wakeup` gets every alert. `--by` groups these alerts. On a terminal, it exits when the module is unloaded, and
+# intervals of a run add up exactly to these values, while instances are created and removed and another reader of
+# `wakeup` gets every alert. `--by` groups these alerts. On a terminal, `top` exits when the module is unloaded, and
 # restores the terminal.
 # kernels: stock
 # long: rt

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # The commands of the tour (Documentation/guide/tour.md) work in order, and print what the page shows: numbers and times
-# may differ, and all other words are the same. Nothing is left at its end.
+# may differ, and all other words are the same. Nothing is left at the end of the tour.
 # kernels: stock
 # cpus: 2
 # root: full

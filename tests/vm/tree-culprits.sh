@@ -3,11 +3,11 @@
 #
 # The known cause of a thread's delay is another task or a limit. A real-time thread preempts it
 # once for a long time, or dozens of times. Or the quota of its cgroup throttles it: while it computes,
-# or before it is back in user space, since another thread has used up the quota. With end=user, the
-# latter is part of the delay. The path names the preempting thread even after that thread has
-# exited. Many preemptions are one step with a count, so that no step is left out to make room,
-# except on PREEMPT_RT two steps of the softirq thread. Throttling is not a preemption, and the
-# sentence names the quota.
+# or before it is back in user space, since another thread has used up the quota. With end=user,
+# throttling before the return to user space is part of the delay. The path names the preempting
+# thread even after that thread has exited. Many preemptions are one step with a count, so that no
+# step is left out to make room, except, on PREEMPT_RT, two steps of the softirq thread. Throttling
+# is not a preemption, and the sentence names the quota.
 #
 # A task reads three pages of a slow disk in one system call, one after another, and is woken by the
 # timer of its first request. Its sleeps for the other requests have steps of their own, and the
@@ -164,7 +164,7 @@ told
 tr -s ' \n' '  ' </tmp/watched | grep -Eq "([Mm]ost|longest part) of the delay .* passed while lt_late/[0-9]+ was throttled, its CPU quota" || fail "the sentence"
 control -t
 
-# Throttled between the end of the system call and user space.
+# The thread is throttled between the end of the system call and user space.
 control 't tree threshold=20ms comm=lt_late end=user origin=timer'
 exec 3<$LT/t/alerts
 throttled() { grep -Ec ' end=switch state=running .* path="timer:.* switch:[^ ]* throttled:[0-9]+@1\+[0-9]+ switch:[^ ]*"$' /tmp/shared || :; }

@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 #
 # Four tasks, a storm of interrupts and a softirq, which on PREEMPT_RT runs in ksoftirqd, keep a task from its CPU for
-# known times. With interference=1 its alert names the three with the longest times, in order, with these times. A
-# threaded interrupt is named as the interrupt, with its handler; an interrupt or NMI that preempts it is named
-# separately.
+# known times. With interference=1, the task's alert names the three rivals with the longest times, in order, with their
+# times. A threaded interrupt is named as the interrupt, with its handler; an interrupt or NMI that preempts the thread
+# is named separately.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -261,7 +261,7 @@ for bad in 'origin=nmi' 'origin=' 'irq=timer' 'vec=reschedule' 'end=done' 'from=
 	'origin=work' 'origin=wheel hops=work'; do
 	refused "$bad" control "bad tree $bad"
 done
-# The last of these is not accepted later, either.
+# An instance with hops=work does not accept origin=wheel later, either.
 control "t tree hops=work origin=timer"
 refused "a change to origin=wheel" control "t tree origin=wheel"
 if echo wheel >$LT/t/origin; then fail "origin=wheel by its file"; fi

@@ -101,7 +101,7 @@ why 0 'have not ended yet: python3/[0-9]+, offcpu, for at least [^:]*: began bef
 kill -KILL $idle
 wait $idle || :
 
-# A call that consists of sleeps which are all shorter than the threshold: their stacks are shown.
+# A call consists of sleeps that are all shorter than the threshold: their stacks are shown.
 ip link set lo up
 python3 -c '
 import socket, threading, time
@@ -166,7 +166,7 @@ cat /tmp/why.log
 assert_eq $status 0 "the exit status after Ctrl-C"
 nothing_left
 
-# The next run removes the leftovers of a killed run, even if it is killed itself; the module stays.
+# The next run removes the leftovers of a killed run, even if that next run is killed, too. The module stays.
 latency-tracker why --no-trace -- sleep 1000 >/tmp/why.log 2>&1 &
 run=$!
 wait_until 60 pgrep -f '^sleep 1000' -P $run
