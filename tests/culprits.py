@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Delays with a known cause for `latency-tracker explain`, inside the virtual machine: what makes a task late is known
-by construction, and the explanation must name it, or say that it is not recorded.
+by construction, and the explanation must name it, or state that it is not recorded.
 
 usage: culprits.py ALERTS KNOWN [CASE...]   makes every case of the table happen, or those named, and adds their alerts
                                             to the file ALERTS. The file KNOWN gets the cases, each with the culprit
@@ -114,7 +114,7 @@ def storm():
 PAIR = "begin=tracepoint:block_rq_issue end=tracepoint:block_rq_complete begin_key=arg0"
 AT_DEVICE = "the request was at the device, which had no other request before it and completed none meanwhile"
 
-# A culprit follows from how the case is made. Where several sentences are right, a comment says why each is.
+# A culprit follows from how the case is made. Where several sentences are right, a comment explains why each is.
 CASES = [
     # Another thread, which computes, sleeps, or waits itself.
     Case("futex", late.futex, call("futex"), of("last"), part=("middle",)),

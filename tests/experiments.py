@@ -3,7 +3,7 @@
 """Programs whose delays are known by construction, for tests/vm/experiments.sh: smaller versions of the case studies
 with which P.-M. Fournier and M. Dagenais showed their LTTV Delay Analyzer.
 
-usage: experiments.py run TRUTH          runs all of them; each process adds what it did, by its own clock, to TRUTH
+usage: experiments.py run TRUTH          runs all programs; each process adds what it did, by its own clock, to TRUTH
        experiments.py judge TRUTH TRACE  compares that with `latency-tracker analyze delays`
 
 x_start   starter waits in select(2) until a chain of eight processes, each of which forks the next, has started. Each
@@ -342,7 +342,7 @@ def judge_tbench(judge):
         assert len(exchanges) == EXCHANGES
         for span in exchanges:
             stay = blocked(part, span)
-            # Its own server, and never that of the other client, though both use one loopback device.
+            # Its own server, and never the other client's, though both use one loopback device.
             assert stay["cause"].get("syscall") == "recvfrom" and waker(stay) == server, (stay, servers)
             assert stay["end"] - span[0] >= PAUSE, (stay, span)
             below = [w for w in part["waits"] if w["depth"] > 0 and is_during(w, (stay["begin"], stay["end"]))]

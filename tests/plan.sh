@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# plan.sh: determines the tests of a run of tests/run, their order, and the time until which new
-# ones may start. The head of tests/run explains the settings. Needs lib.sh, report.sh, machines.sh
+# plan.sh: determines the tests of a run of tests/run, their order, and the time until which tests
+# may start. The head of tests/run explains the settings. Needs lib.sh, report.sh, machines.sh
 # and $TESTS.
 
 # Names of the tests of the engine, on which everything else is built.

@@ -272,7 +272,7 @@ assert len(delay.bucket_counts) == len(delay.explicit_bounds) + 1, delay
 assert labels(delay.exemplars[0].filtered_attributes) == {"capture": "0007"}, delay
 # By its rules, Prometheus would turn this message into the series that it has scraped.
 same(translated(message.scope_metrics[0].metrics), series("scrape"))
-# If messages are sent to this Prometheus, it does so, or it refuses each of them, and the log has one line about that.
+# If messages are sent to this Prometheus, it does so, or it refuses each message and the log has one line about that.
 run("push", command, "export", "--listen", "127.0.0.1:9818", "--captures", f"{work}/captures", "--interval", "1s",
     "--otlp", API + "otlp", **root)
 received_here = receives()

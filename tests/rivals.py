@@ -17,7 +17,7 @@ import sys
 import time
 
 RUN = "/sys/module/lt_causes/parameters/run"
-# Long enough for all of them to sleep.
+# Long enough for all tasks to sleep.
 LATER = 1.0
 
 

@@ -197,7 +197,7 @@ def hotplug(chance, _):
 
 
 def callers(chance, _):
-    """Calls of the function of samples/c, some of them late, some past the timeout."""
+    """Calls the function of samples/c; some calls are late, some exceed the timeout."""
     while not time_is_up():
         try:
             write("/sys/module/lt_sample_c/parameters/work", chance.choice(["0", "0", "0", "1", "12", "110"]))

@@ -52,7 +52,7 @@ export LT_TOUCHED='' LT_ROTATE=''
 vm_test good 30 'echo all is well; assert_eq "${LT_LONG:-}" "" LT_LONG'
 vm_test warned 30 'echo "WARNING: CPU: 0 PID: 1 at kernel/test.c:1 test+0x1/0x2" >/dev/kmsg'
 vm_test tainted 30 'echo 512 >/proc/sys/kernel/tainted'
-# One crash is in freed code, the other in code that the kernel had patched: only the latter is the
+# One crash is in freed code, the other in code that the kernel had patched: only the second is the
 # emulator's fault. The sleep lets earlier output reach the host first.
 crash() {
 	printf "sleep 1; for line in 'Oops: int3: 0000 [#1]' 'Code: 90 %s 48'; do echo \"\$line\" >/dev/kmsg; done\n" "$1"
@@ -64,8 +64,8 @@ vm_test calm 26 'echo calm'
 vm_test snapped 25 "$(crash 'eb <53>')"
 vm_test hanging 5 'echo before; sleep 1000'
 vm_test skipped 30 'skip "not on a Tuesday"'
-# The test with the longest limit runs first. It leaves changes that can be undone, and the next
-# test finds none of them.
+# The test with the longest limit runs first. It leaves changes that can be undone: the next test
+# does not find them.
 vm_test leaving 100 '. /lt/tests/block.sh
 	echo left >/tmp/file; echo left >/dev/kmsg; sleep 1000 & load_module; null_disk disk 1000
 	control "one block"; echo 1 >/sys/kernel/tracing/events/sched/sched_switch/enable'
@@ -113,7 +113,7 @@ machines() { grep -lE "lt-test: $1 begins" "$work"/log/vm/{machine,again}-*/*/co
 ! machines shy | grep -qFx "$(machines leaving)" || { echo "a machine went on after a test that failed"; exit 1; }
 counts=$(for test in snapped crashed warned shy; do machines $test | wc -l; done | xargs)
 [ "$counts" = '2 1 1 2' ] || { echo "not one more machine for the broken one, and none after a finding, but $counts"; exit 1; }
-# The test before the one that broke the machine does not run again, either.
+# The test before the test that broke the machine does not run again, either.
 [ "$(machines calm)" = "$(machines snapped | head -n 1)" ] || { echo "calm was not before snapped"; exit 1; }
 [ "$(machines shy | grep -c /again-)" -eq 1 ] || { echo "the second run was not in a machine of its own"; exit 1; }
 last '7 passed, 5 failed, 1 skipped'
@@ -250,7 +250,7 @@ LT_ROTATE=3 order vm/{engine-x,tree-y,c,z}@stock host/h vm/{b,a}@stock
 LT_ROTATE=x run 1 --list
 check 'LT_ROTATE=x: expected a number'
 
-# Without these variables, the commits determine the order: the last ten, if all of them exist.
+# Without these variables, the commits determine the order: the last ten, if all ten exist.
 if command -v git >/dev/null; then
 	repository=$work/repository
 	mkdir -p "$repository/rust/trackers"

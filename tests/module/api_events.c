@@ -155,7 +155,7 @@ void duplicates(void)
 	CHECK(latency_tracker_for_each(t, &key, 4, visit, &first) == 1);
 	CHECK(latency_tracker_for_each(t, &key, 4, NULL, NULL) == -EINVAL);
 	CHECK(!latency_tracker_event_out_at(t, &key, 4, 0, 1500));
-	/* Ends this event, although older ones of its key are live. */
+	/* Ends this event, although older events of its key are live. */
 	event = latency_tracker_event_in_get(t, &key, 4, NULL, 7, 0);
 	CHECK(!IS_ERR(event));
 	CHECK(!latency_tracker_event_out_event(t, event, 5, 2007));

@@ -4,7 +4,7 @@
  * workqueue "lt_works", which runs them one after another.
  *
  * Writing a word to the parameter `run` queues items and, except for `leave`,
- * returns when they are done. Slow ones take `ms` (a parameter, 20) milliseconds.
+ * returns when they are done. Slow items take `ms` (a parameter, 20) milliseconds.
  *
  *   slow     one that sleeps, queued by the writer
  *   behind   a quick one that waits behind a slow one

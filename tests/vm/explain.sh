@@ -41,7 +41,7 @@ record() {
 	expect "$1" "$2"
 	_name=$1
 	shift 2
-	# The log is removed, too, since it says that an earlier recorder was armed.
+	# The log is removed, too, since it shows that an earlier recorder was armed.
 	rm -rf /tmp/captures /tmp/record.log
 	latency-tracker record -n 1 --num-subbuf 16 -o /tmp/captures "$_name" "$@" >/tmp/record.log 2>&1 &
 	recorder=$!

@@ -14,7 +14,7 @@
 
 load_module
 
-# program NAME: make a program of this name that calls chdir(2) exactly as many times as its argument says.
+# program NAME: make a program of this name that calls chdir(2) exactly as many times as its argument requests.
 program() {
 	printf '#!/bin/sh\nn=$1\nwhile [ $n -gt 0 ]; do cd /; n=$((n - 1)); done\n' >"/tmp/$1"
 	chmod +x "/tmp/$1"

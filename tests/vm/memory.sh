@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # The memory of the module and of an instance of each tracker, according to the counters of the
-# kernel's allocators. Instances have the default pool, or a pool for small machines; an instance
-# with the latter must fit in 256 kB, and grows with events= by at most 256 bytes an event. Removing
+# kernel's allocators. Instances have the default pool, or a pool for small machines. An instance
+# with the small pool must fit in 256 kB, and grows with events= by at most 256 bytes an event. Removing
 # all instances and the module frees all of the memory. The table of the guide, which
 # scripts/memory-table makes from the lines printed here, is not out of date.
 # long: stock rt

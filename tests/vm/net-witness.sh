@@ -9,8 +9,8 @@
 # to a reader that closes without reading, and to an unused port.
 #
 # Witness and tracker know the same kinds of end. A packet that is freed in another way would stay
-# open, to the end of the test or until its address is reused. In the latter case, the tracker would
-# replace the packet, or mistake the next packet's end for this one's. The test rules out packets
+# open, to the end of the test or until its address is reused. On reuse, the tracker would replace
+# the packet, or mistake the next packet's end for this packet's. The test rules out packets
 # that stay open to the end, and replaced packets, except that packets of the tunnel may be received
 # twice, and thus replaced. The witness also sees allocations, and forgets an open packet at the
 # allocated address. The test misses an error only if both see an end at a later event, as when a

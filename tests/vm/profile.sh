@@ -105,8 +105,8 @@ says "write calls: the share above 8.39ms rose from 9.9 % to 39 % (p < 0.001)"
 compared 2 /tmp/wednesday.json /tmp/monday.json
 says "write requests: the share above 8.39ms fell from 40 % to 10 % (p < 0.001)"
 
-# Small reads of cached data, and reads that all wait for a disk. The former are also compared with
-# the current profile of the instance.
+# Small reads of cached data, and reads that all wait for a disk. The profile of the small reads is
+# also compared with the current profile of the instance.
 profile show --reset >/dev/null
 works "cached /tmp/file 200"
 profile save -o /tmp/cached.json

@@ -21,7 +21,7 @@
 load_module
 
 # expect NAME EXPRESSION: note that EXPRESSION, in Python, must be true of the JSON object r in /tmp/r.json. One
-# interpreter judges all of them at the end: under emulation, to start one takes as long as a recipe.
+# interpreter judges all expressions at the end: under emulation, starting one takes as long as a recipe.
 expect() {
 	echo "$1" >>/tmp/provoked
 	printf '%s\n' "$2" >>/tmp/expressions

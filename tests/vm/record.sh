@@ -145,7 +145,7 @@ python3 - $member <<-'END' || fail "not the evidence of a quota"
 	assert len(addresses) == 1 and addresses <= traced, (addresses, traced)
 END
 
-# Another reader of the same file consumes no alerts: all of them are in captures.
+# Another reader of the same file consumes no alerts: all alerts are in captures.
 seqs() { sed -n 's/^ *"seq": \([0-9]*\),$/\1/p' "$@" | sort -n | uniq; }
 stop() { # LOG
 	kill -INT $recorder

@@ -182,7 +182,7 @@ systemctl restart stall
 in_a_while is_renewed
 [ "$(number)" != "$second" ] || fail "the restarted unit has the cgroup $second again"
 in_a_while said latency-tracker "renewed held ($CONF/held.conf:1)"
-# While the unit does not run, the instance is shown as one without a cgroup.
+# While the unit does not run, the instance is shown without a cgroup.
 lacks_cgroup() { latency-tracker list 2>&1 | awk '$1 == "held" { print $3 }' | grep -qx no-cgroup; }
 systemctl stop stall
 in_a_while lacks_cgroup

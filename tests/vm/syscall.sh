@@ -103,8 +103,8 @@ for _ in 1 2 3; do /bin/true; done
 assert_eq "$(stat w started) $(stat w gone) $(stat w pending) $(stat w alerts)" "3 3 0 0" "exits: started, gone, pending, alerts"
 control -w
 
-# The first process of a PID namespace exits. It sleeps until the other one is reaped, after sched_process_exit: nothing
-# would end an event that starts then.
+# The first process of a PID namespace exits. After sched_process_exit, it sleeps until the other process is reaped:
+# nothing would end an event that starts then.
 mkfifo /tmp/end
 /usr/bin/unshare --pid sh -c '(read -r _ </tmp/end) & sleep 1000 & exec sleep 1000' &
 holder=$!

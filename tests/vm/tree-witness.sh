@@ -71,7 +71,7 @@ kernel_threads() {
 	cat /proc/[0-9]*/stat 2>/dev/null | awk '{ id = $1; sub(/.*\) /, ""); if (int($7 / 2097152) % 2) print id }'
 }
 
-# chains LOAD TIMES LEAST: compare the alerts of a load, at least LEAST of them.
+# chains LOAD TIMES LEAST: compare the alerts of a load, which must be at least LEAST.
 chains() {
 	# Warm up: the first run of anything is slow under emulation.
 	"$1" 3

@@ -29,7 +29,7 @@ line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
 # Warm up: the first run of anything is slow under emulation, and the thread moves to its CPU.
 for word in handler softirq thread hard soft work job call wheel; do target 1 $word; done
 
-# There is a threshold, since other causes wake the task, too, but none of them late.
+# There is a threshold, since other causes wake the task, too, but never late.
 control "t tree threshold=${late}us comm=lt_target"
 # Only one thread calls timers on that CPU.
 timers="raise:HRTIMER waking:\\d+ switch:\\d+\\(ktimers/1\\)/98 softirq:HRTIMER"

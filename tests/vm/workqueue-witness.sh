@@ -64,7 +64,7 @@ exact_part() {
 	exact "$2" --rule "$rule" --threshold 0 --expect-at-least 100
 }
 
-# of_all PART: from the alerts in /tmp/all, which have both times, make those of part=waiting or part=running.
+# of_all PART: from the alerts in /tmp/all, which have both times, make alerts of part=waiting or part=running.
 of_all() {
 	awk -v part="$1" '
 		{

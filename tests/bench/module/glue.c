@@ -151,7 +151,7 @@ struct ltb_way {
 	struct hrtimer timer;
 	/* The name of the current task, saved while the task looks like a softirq thread. */
 	char comm[TASK_COMM_LEN];
-	/* A task of user space, one of the kernel, and the one that loads us. */
+	/* A task of user space, a kernel thread, and the task that loads us. */
 	struct task_struct *init;
 	struct task_struct *kthreadd;
 	struct task_struct *thread;

@@ -57,7 +57,7 @@ impl Meter {
     }
 }
 
-/// Executes 1,000 instructions, and those of the call.
+/// Executes 1,000 instructions, not counting the call itself.
 #[inline(never)]
 fn thousand() {
     // SAFETY: Does nothing.

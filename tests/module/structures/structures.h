@@ -85,7 +85,7 @@ int lts_engine_begin(void *store, const u64 *key);
 int lts_engine_end(void *store, const u64 *key);
 void lts_engine_count(void *store, struct lts_counts *counts);
 
-/* Pairs of one of several CPUs, and how many of them were lost. */
+/* Number of pairs of a CPU, and number of lost pairs. */
 struct lts_share {
 	u64 pairs;
 	u64 lost;
