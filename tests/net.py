@@ -143,7 +143,7 @@ def serve_on(server, address, port, count, milliseconds):
         connection.send(b"x" * (number + 1))
         took = time.monotonic_ns() - begin
         print(f"fd={fd} remote={remote} bytes={number + 1} took={took}", flush=True)
-        # This is not the first byte.
+        # This send does not have the first byte.
         connection.send(b"x")
         connection.close()
     assert client.wait() == 0, "the client has failed"

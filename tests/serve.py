@@ -210,7 +210,7 @@ def serve(server, count, way, milliseconds):
             answer()
             os._exit(0)
         children.append(child)
-        # This gives the next connection the same number.
+        # The next connection then gets the same descriptor.
         connection.close()
     for thread in threads:
         thread.join()

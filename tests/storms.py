@@ -52,7 +52,7 @@ def crowd(count):
 
 
 def tasks(count):
-    """Each task waits for a byte from its parent, which wakes it; its exit then wakes the parent."""
+    """Each task waits for a byte from its parent. The byte wakes the task, and the task's exit wakes the parent."""
     for _ in range(count // SHORT):
         source, sink = os.pipe()
         pids = []

@@ -141,7 +141,7 @@ for round in 1 2; do
 done
 [ ! -e "$work/log/repeat/2/vm/out@stock" ] || { echo "the machine went on after the deadline"; exit 1; }
 
-# Only on the host, where this is quick.
+# These tests are only on the host, where they are quick.
 nothing
 once moody
 # A failure of the models is a failure of the code.

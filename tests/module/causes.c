@@ -532,7 +532,7 @@ static irqreturn_t lt_on_thread(int irq, void *data)
 	}
 	if (lt_wakes_other) {
 		lt_is_again = true;
-		/* Each comes at once, in a local interrupt of its own. */
+		/* Each irq_work runs at once, in a local interrupt of its own. */
 		irq_work_queue(&lt_threaded_work);
 		irq_work_queue(&lt_third_work);
 		return IRQ_HANDLED;

@@ -51,7 +51,7 @@ ends() {
 	esac
 }
 
-# These are refused before anything is changed.
+# These options are refused before anything is changed.
 gives 1 -b 4096x1G
 grep -q 'more than four fifths of the' /tmp/said || fail "$(cat /tmp/said)"
 PATH=/nowhere /lt/bin/latency-tracker bench rate -b 2x4K 2>/tmp/said && fail "without lttng"

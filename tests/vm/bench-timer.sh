@@ -3,9 +3,9 @@
 #
 # `latency-tracker bench timer` finds how late a periodic task is: a cycle delayed by a handler of
 # known length is listed with the path of the timer that woke it, whose second step has most of the
-# delay. The invariants of its statistics hold. It alternates with cyclictest. However it ends, by
-# itself, by a signal or by a kill, its instance is gone. A signal ends its thread even if the thread
-# does not get its CPU.
+# delay. The invariants of the statistics hold. The command alternates with cyclictest. However the
+# command ends, by itself, by a signal or by a kill, its instance is gone. A signal ends its thread
+# even if the thread does not get its CPU.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -54,7 +54,7 @@ end_hog
 ended $pid 0
 assert "no instance" no_instance
 
-# Each of these signals ends it.
+# Each of these signals ends the command.
 for signal in TERM KILL; do
 	: >/tmp/said
 	latency-tracker bench timer -c 1 -i 10ms -d 1h -t 1h >/tmp/out 2>/tmp/said & pid=$!

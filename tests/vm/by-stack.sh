@@ -198,7 +198,7 @@ done
 control 'l lock enabled=0'
 cat $LT/l/labels
 has l param_attr_store 3 0
-# Other locks are waited for, too, perhaps by our module.
+# Tasks wait for other locks, too, perhaps in our module: only the rows of this mutex are checked.
 if grep param_attr_store $LT/l/labels | grep -q 'latency_tracker\|__traceiter'; then fail "our own functions"; fi
 whole l
 control -l

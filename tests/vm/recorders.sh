@@ -136,13 +136,13 @@ first=$(cat $LT/held/cgroup)
 refused "the instance with another cgroup" latency-tracker record -d 1 held syscall cgroup=/
 start held -o /tmp/held held syscall threshold=3600s cgroup=/lt-recorders
 held=$!
-# Until it is unmounted, each write fails.
+# Each write fails until this mount is removed.
 mount --bind /dev/full $LT/held/cgroup
 rmdir $GROUP
 mkdir $GROUP
 second=$(ls -di $GROUP | { read -r inode _; echo "$inode"; })
 in_a_while grep '^latency-tracker: the cgroup of held was created again, but .*: No space left on device' /tmp/held.log
-# It is busy during a write.
+# The mount is busy during a write.
 in_a_while umount $LT/held/cgroup
 in_a_while grep '^latency-tracker: the cgroup of held was created again: ' /tmp/held.log
 assert_eq "$(cat $LT/held/cgroup)" "$second" "the cgroup of the instance, which was $first"

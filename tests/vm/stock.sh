@@ -47,7 +47,7 @@ for start in $(field start <"$LT/o/pending") $(field start <"$LT/s/pending"); do
 	[ "$start" -ge "$before" ] || fail "it claims to know more than it has seen: $start, before $before"
 done
 
-# Its event times out, and ends.
+# The event of the hanging process times out, and ends.
 for name in o s; do
 	wait_until 10 stat_is $name timed_out -ge 1
 	exec 3<$LT/$name/wakeup

@@ -128,7 +128,7 @@ null_disk nullb0 $page_ns
 echo 0 >/sys/block/nullb0/queue/read_ahead_kb
 control "t tree threshold=${page_ns}ns comm=dd end=user origin=timer"
 exec 3<$LT/t/alerts
-# Not from the start of the disk, which other tasks have read already.
+# The read skips the start of the disk, which other tasks have read already.
 /usr/bin/taskset -c 1 dd if=/dev/nullb0 of=/dev/null bs=12k count=4 skip=100 2>/dev/null
 alerts_of t /tmp/alerts
 exec 3<&-

@@ -102,7 +102,7 @@ grep 'reason=timeout .* state=running ' /tmp/alerts | grep -q 'stack=".*lt_work_
 	fail "no stack of the worker"
 exec 3<&-
 
-# Each value of part= separately.
+# Each value of part= is tested separately.
 control "waiting workqueue part=waiting threshold=$((ms * 3 / 4))ms"
 control "running workqueue part=running threshold=$((ms * 3 / 4))ms"
 run behind

@@ -223,7 +223,7 @@ fn load_buffering() -> Result<Verdict> {
 }
 
 fn independent_reads() -> Result<Verdict> {
-    // Full if it succeeds, which means that the word was 1; it then leaves the word as it is.
+    // Full if the exchange succeeds. The word was then 1, and remains 1.
     let read_fully = |word: &Atomic<u64>| u64::from(word.cmpxchg(1, 1, Full).is_ok());
     let weak = play("IRIW ordered", 4, 0b0101, |cpu, x, y| match cpu {
         0 => {
