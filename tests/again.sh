@@ -123,7 +123,7 @@ run_again() {
 
 declare -A runs_of=() failures_of=()
 
-# logs_of ROUND: print the directory of its logs.
+# logs_of ROUND: print the log directory of this round.
 logs_of() { echo "$LOGS${repeat:+/repeat/$1}"; }
 
 # round ROUND COMMAND...: run COMMAND with the log directory of this round.

@@ -116,8 +116,8 @@ follow() {
 	exec 9<&-
 }
 
-# alerts_of INSTANCE FILE: write all alerts of the instance up to now to FILE. Its file `alerts` is
-# open as descriptor 3.
+# alerts_of INSTANCE FILE: write all alerts of the instance up to now to FILE. The instance's file
+# `alerts` is open as descriptor 3.
 alerts_of() {
 	# Create FILE now: a background shell would create it later, and an older file may hold the awaited
 	# alert.

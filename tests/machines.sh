@@ -49,7 +49,7 @@ prepare() {
 
 # part_of TEST LOG [last]: print the lines of the kernel's LOG that belong to a test of
 # tests/sequence.sh: from the end of the previous test (or from the boot) to the end of the test, or
-# to the end of the log if it was the last.
+# to the end of the log if the test was the last.
 part_of() {
 	[ -e "$2" ] || return 0
 	awk -v over="lt-test: $1 over " -v last="${3:-}" '

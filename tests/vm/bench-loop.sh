@@ -56,7 +56,7 @@ refuses "expected a time with a unit" -t 100 -c 1
 before=$(held)
 helper tasks >/tmp/tasks
 
-# A task with a higher priority has the CPU, so that the loop cannot start. It ends nevertheless.
+# A task with a higher priority has the CPU, so that the loop cannot start. The loop ends nevertheless.
 hogged latency-tracker bench loop -c 1 --priority 10 -d 1h -t 1h
 kill -INT $pid
 ended $pid 0

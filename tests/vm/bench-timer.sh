@@ -42,7 +42,7 @@ ended $pid 2
 helper report /tmp/json late=20 || fail "see above"
 rmmod lt_causes
 
-# A task with a higher priority has the CPU, so that the cycle cannot start. Its thread ends nevertheless.
+# A task with a higher priority has the CPU, so that the cycle cannot start. The command's thread ends nevertheless.
 hogged latency-tracker bench timer -c 1 --priority 10 -d 1h -t 1h
 kill -INT $pid
 # has_ended: whether no thread is left but the watching one, or the shell has already reaped the command.

@@ -20,7 +20,7 @@
 . /lt/tests/labels.sh
 
 # The truth: `victim` sleeps five times for 60 ms, waits three times for 400 ms until `writer` writes to a pipe, and
-# polls four times for 50 ms. It has called everything once before it takes this name.
+# polls four times for 50 ms. The process has called everything once before it takes this name.
 cat >/tmp/three.py <<'END'
 import os, select, time
 

@@ -75,7 +75,7 @@ for events in 64 256 1024 4096; do
 	[ "$kb" -le $((48 + events / 4)) ] || fail "a wakeup of $events events takes $kb kB"
 done
 unload_module
-# The kernel's own caches keep some of the more than 300 MB.
+# The kernel's own caches keep a small part of the 300 MB or more that were allocated.
 left=$(($(memory_used) - before))
 [ $left -lt 1024 ] || fail "$left kB are left after unloading"
 # The figures of the guide are for the stock kernel of x86-64.

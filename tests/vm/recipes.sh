@@ -110,7 +110,7 @@ beside jbd2-commit 'r["count"] >= 1 and longest["comm"].startswith("jbd2/slow")'
 	dd if=/dev/zero of=/tmp/ext/c bs=4k count=1 conv=fsync
 provoke disk-flush 'r["count"] == 1 and longest["comm"] == "dd"' threshold=1us -- \
 	dd if=/dev/zero of=/dev/raw bs=4k count=1 conv=notrunc,fsync
-# Two tasks append to one file: one has its lock while it waits for the disk.
+# Two tasks append to one file: one task holds the lock of the file while it waits for the disk.
 provoke lock-contention 'longest["comm"] == "dd" and r["max"] > 10e6' threshold=5ms comm=dd -- sh -c '
 	for i in 1 2; do dd if=/dev/zero of=/tmp/ext/log bs=4k count=8 oflag=direct,append conv=notrunc & done; wait'
 echo 1048576 >/proc/sys/vm/dirty_bytes

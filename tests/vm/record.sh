@@ -277,7 +277,7 @@ latency-tracker analyze syscalls $trace --by file --csv >/tmp/files.csv
 grep -q '^call,[0-9]*,file,/dev/slow,' /tmp/files.csv || fail "no calls on the disk"
 grep -E "^recorded [0-9,]+ events .*: $trace\$" /tmp/traces.log || fail "what was recorded is not said"
 grep "^next: latency-tracker analyze io $trace\$" /tmp/traces.log || fail "no next command"
-# What it will cost is printed before it starts. The sample for the estimate is not kept.
+# The expected cost is printed before the recording starts. The sample for the estimate is not kept.
 sed '/recording until/q' /tmp/traces.log >/tmp/before
 grep '^buffers: 8 x .* on each of [0-9]* CPUs, .* of memory$' /tmp/before || fail "the buffers are not said"
 grep '^cost: .* [1-9][0-9]* events/s, .*/s on disk$' /tmp/before || fail "the cost is not estimated"

@@ -3,7 +3,7 @@
 #
 # The units of `make install` under systemd. The instances of /etc/latency-tracker run, and
 # `systemctl reload` applies a changed file. An invalid line fails the unit and is in the journal;
-# once it is mended, `systemctl reload-or-restart` starts the unit.
+# once the line is corrected, `systemctl reload-or-restart` starts the unit.
 # A unit that restarts gets a new cgroup: `why --unit` finds a stall after the restart, and reports it;
 # an instance from the files is renewed if the start of the unit reloads latency-tracker; its recorder
 # renews it, too.
@@ -321,7 +321,8 @@ wait_until 300 is ActiveState active
 systemctl reset-failed $RECORDER
 
 echo "== stopped while it ends"
-# The recorder ends with its instance. Its command to destroy the session waits until systemd has sent its signals.
+# The recorder ends with its instance. The recorder's command to destroy the session waits until systemd has sent its
+# signals.
 mkdir /run/slow-lttng
 cat >/run/slow-lttng/lttng <<-'END'
 	#!/bin/sh

@@ -85,7 +85,7 @@ check sums /tmp/top.json slow=14 quick=57
 assert_eq "$(stat slow ended)" 14 "requests of the slow disk"
 assert_eq "$(wc -l <$LT/slow/wakeup)" 8 "alerts that wakeup still has"
 
-# The module is removed: while it prints to a file, and while it draws on a terminal.
+# The module is removed while `top` prints to a file, and while `top` draws on a terminal.
 : >/tmp/top.txt
 latency-tracker top -b -i 100ms >/tmp/top.txt 2>/tmp/top.err &
 top=$!

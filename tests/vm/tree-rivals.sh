@@ -52,8 +52,8 @@ echo 30000 >$parameters/us
 named tasklet=tasklet hog_a=6 hog_b=20 hog_c=12 -- 'softirq/HI=30' 'task/\d+\(hog_b\)=20' 'task/\d+\(hog_c\)=12'
 control -t
 echo 6000 >$parameters/us
-# The scheduler may start the interrupt thread on another CPU and move it when it first runs: this is done before the
-# cases below.
+# The scheduler may start the interrupt thread on another CPU, and move the thread when it first runs. So the thread
+# runs once before the cases below.
 target 1 thread
 control "t tree threshold=5ms comm=lt_target interference=1"
 # The interrupt thread wakes the task and stays busy; meanwhile the handler of another line, or an NMI, takes as long.

@@ -55,7 +55,7 @@ why 1 'no such cgroup of version 2' --cgroup /../../../tmp
 why 1 '--unit none.service: systemd is not running here; use -p PID, -p NAME or --cgroup PATH instead' --unit none.service
 
 # Without a trace: the fields of the alert.
-# The program is in memory: its execve does not wait for the disk longer than the reader for the sleeper.
+# The program is already in memory. So its execve waits less for the disk than the reader waits for the sleeper.
 python3 /lt/tests/late.py pipe
 why 2 '(reader|sleeper)/[0-9]+: (read|clock_nanosleep), for [0-9.]+m?s, at [0-9:]{8} ' --no-trace -- python3 /lt/tests/late.py pipe
 grep -q 'the command has ended: exit status 0' /tmp/why.log || fail "no exit status of the command"

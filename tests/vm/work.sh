@@ -143,7 +143,7 @@ cat /tmp/alerts
 grep -q 'reason=timeout .* comm="lt_listener"' /tmp/alerts || fail "the listener was not found"
 control -t
 
-# A task that is on no chain starts one. Work that is never done is found while it hangs.
+# A task that is on no chain starts a chain. Work that is never done is found while it hangs.
 control 't tree end=work origin=work threshold=50ms timeout=100ms'
 control "no tree end=work origin=irq irq=$line threshold=0"
 exec 3<$LT/t/alerts
