@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # With LTTng's probe for our tracepoints, a trace has each alert among the kernel's events, and `explain` finds it
-# there, with the same values as in its line. The module may be unloaded and loaded again while the events are
-# enabled.
+# there, with the same values as in the line of the alert. The module may be unloaded and loaded again while the
+# events are enabled.
 # kernels: stock
 # long: rt
 # cpus: 2

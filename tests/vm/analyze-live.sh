@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The tables of `latency-tracker analyze` equal what the trackers count meanwhile, one operation after another: wakeups,
-# waits of preempted tasks, system calls, calls of futex, requests of a disk, handlers of a line and softirqs. Each
-# instance has the threshold 0, so each operation is an alert. The load consists of tasks that wake each other, compute,
-# start and exit, calls that wait and fail, threads that take turns, direct requests, and packets to this machine.
-# LTTng has no events of contended kernel locks, nor of all ends of packets: as many packets must leave the backlog of the
-# loopback device as the tracker sees arrive.
+# The tables of `latency-tracker analyze` match what the trackers count at the same time, operation by operation:
+# wakeups, waits of preempted tasks, system calls, calls of futex, requests of a disk, handlers of a line and
+# softirqs. Each instance has the threshold 0, so each operation is an alert. The load consists of tasks that wake
+# each other, compute, start and exit, calls that wait and fail, threads that take turns, direct requests, and packets
+# to this machine. LTTng has no events of contended kernel locks, nor of all ends of packets. Instead, as many packets
+# must leave the backlog of the loopback device as the tracker sees arrive.
 #
 # The windows of the trace and of the instances differ at their edges, so only what lies inside both is compared:
 #

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker apply` and `check --config`: an invalid line is reported with file and line, and
-# the others start. An instance whose line is unchanged keeps running, with its counters. It is
-# restarted only for another tracker, or a parameter that can only be given at creation. An omitted
-# parameter returns to its default. An instance whose line is gone is removed, but not while any
-# line is invalid. If the cgroup of an unchanged instance was replaced, its path is looked up again; `list`, `top` and
-# `check` name such an instance. Foreign instances are left alone. After the module is reloaded, everything is
-# restored. --stop removes exactly the instances that were started from the files. `check --config`
-# reports the same errors, and starts nothing. All lines are applied even if the reader of the output has ended.
+# `latency-tracker apply` and `check --config`: an invalid line is reported with file and line, and the other lines
+# take effect. An instance whose line is unchanged keeps running, with its counters. An instance is restarted only for
+# another tracker, or for a parameter that can only be given at creation. An omitted parameter returns to its default.
+# An instance whose line is gone is removed, but not while any line is invalid. If the cgroup of an unchanged instance
+# was replaced, the path of the cgroup is looked up again; `list`, `top` and `check` name such an instance. Foreign
+# instances are left alone. After the module is reloaded, everything is restored. --stop removes exactly the instances
+# that were started from the files. `check --config` reports the same errors, and starts nothing. All lines are
+# applied even if the reader of the output has ended.
 # kernels: stock
 # cpus: 2
 

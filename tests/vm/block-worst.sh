@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# With worst=1 only a delay longer than all before is reported, and `threshold` is the longest so far. Timeouts are
-# always reported, and so are their ends. Writing the threshold sets a new one.
+# With worst=1 only a delay longer than all earlier delays is reported, and `threshold` is the longest so far.
+# Timeouts are always reported, and so are their ends. Writing the threshold restarts from that value.
 # kernels: rt
 # long: stock
 # cpus: 2

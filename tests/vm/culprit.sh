@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # `latency-tracker explain` never names a wrong culprit. Each delay is provoked, so its cause is
-# known. tests/culprits.py lists them: locks, other waits for a thread, disks, limits, CPUs,
+# known. tests/culprits.py lists the causes: locks, other waits for a thread, disks, limits, CPUs,
 # interrupts and the network, and combinations of two. One recording, with the default events of
 # `record`, has them all. The first sentence of each explanation must name the cause, or state that
 # the cause is not recorded, even if a part of the trace is removed: some packets, or a class of

@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 #
 # A task that waits for a mutex held for 1.2 s is reported once, with the kind of the lock, the
-# delay and where it waits. A timeout finds it asleep. Under load, each wait for a lock that ftrace
-# shows is an event of a known kind. The tracker works with any kernel lock held: with an alert for
-# each wait, and each alert traced, the machine keeps running.
+# delay and where it waits. A timeout finds the task asleep. Under load, each wait for a lock that
+# ftrace shows is an event of a known kind. The tracker works with any kernel lock held: with an
+# alert for each wait, and each alert traced, the machine keeps running.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The memory of the module and of an instance of each tracker, according to the counters of the
-# kernel's allocators. Instances have the default pool, or a pool for small machines. An instance
-# with the small pool must fit in 256 kB, and grows with events= by at most 256 bytes an event. Removing
-# all instances and the module frees all of the memory. The table of the guide, which
-# scripts/memory-table makes from the lines printed here, is not out of date.
+# The memory of the module and of an instance of each tracker, according to the counters of the kernel's allocators.
+# Instances have the default pool, or a pool for small machines. An instance with the small pool must fit in 256 kB,
+# and grows with events= by at most 256 bytes per event. Removing all instances and the module frees all memory. The
+# table of the guide, which scripts/memory-table makes from the lines printed here, is not out of date.
 # long: stock rt
 # cpus: 2
 # alone: it measures the free memory of the whole machine

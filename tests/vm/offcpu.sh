@@ -3,8 +3,8 @@
 #
 # A task that sleeps for 300 ms is reported once, with that delay, its state, where it slept, and
 # what woke it: an interrupt. The alert of a task that waits for a pipe names the writer, and where
-# it wrote. Neither is reported if it takes longer than max=, or by an instance that tracks only
-# preempted tasks.
+# it wrote. Neither sleep is reported if it takes longer than max=, or by an instance that tracks
+# only preempted tasks.
 # kernels: stock
 # long: rt
 # cpus: 2

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # The kernel accepts every recipe; a recipe that needs a missing module is refused with the name of that module. The
-# test runs each recipe as a user does, and provokes the operations that it measures: the recipe counts them, and most
-# recipes name the task, handler or function of the longest one.
+# test runs each recipe as a user does, and provokes the operations that the recipe measures: the recipe counts them,
+# and most recipes name the task, handler or function of the longest operation.
 # kernels: stock
 # long: rt
 # cpus: 2

@@ -85,7 +85,7 @@ for name in o s named; do
 	control -$name
 done
 
-# Stopped on the way back to user space: off the CPU, and in no call.
+# A task that is stopped on the way back to user space is off the CPU, and in no call.
 python3 -c 'import os
 while True: os.getppid()' &
 busy=$!
@@ -120,7 +120,7 @@ wait
 case $(uname -r) in
 *-rt-*) ;;
 *)
-	# If the host was slow, the writer has acquired it meanwhile.
+	# If the host was slow, the writer has acquired the mutex meanwhile.
 	if [ "$(stat l before_start)" = 1 ]; then
 		grep -q " tid=$waiter .* kind=mutex ret=0 stack=\"[^\"]*param_attr_store+.*\" since=before-start$" /tmp/l || fail "a mutex: $(cat /tmp/l)"
 		assert_eq "$(stat l before_start_ended)" 1 "it has got it"

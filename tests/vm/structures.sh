@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # Each structure that `make bench B=structures` compares works correctly. Every start has one end,
-# on its own CPU, on another one, and while two CPUs race for it. Losses are counted. The pool is
+# on its own CPU, on another CPU, and while two CPUs race for it. Losses are counted. The pool is
 # complete afterwards.
 # kernels: rt
 # long: stock

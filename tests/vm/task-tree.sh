@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `pid=P tree=1` accepts exactly process P and its descendants: those from before and after the
-# creation of the instance, with their threads; those that have left their parent, session or PID
-# namespace; the program that a thread has executed. It accepts no other process that gets the ID
-# of an exited descendant, or of P. No fork is missed while instances are created. A tree without a
+# `pid=P tree=1` accepts exactly process P and its descendants: from before and after the creation
+# of the instance, with their threads, even if they have left their parent, session or PID
+# namespace, or if a thread has executed a program. It accepts no other process that gets the ID of
+# an exited descendant, or of P. No fork is missed while instances are created. A tree without a
 # process is refused, and so is a change of the process.
 # kernels: stock
 # long: rt

@@ -5,7 +5,7 @@
 # times, function, workqueue, worker and the task that queued them: an item that sleeps for 20 ms,
 # an item behind it, an item that is queued again while it runs or while it waits, an item that
 # frees itself, and a delayed item. A cancelled item is shown as cancelled in `pending`, and does
-# not time out. Its event is replaced when it is queued again.
+# not time out. Its event is replaced when the item is queued again.
 # kernels: stock rt
 # cpus: 2
 # root: full
