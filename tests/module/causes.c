@@ -14,8 +14,8 @@
  *   wait     as thread, but the thread preempts the owner of a spinlock, and must
  *            wait for the lock: on PREEMPT_RT, where a spinlock can sleep
  *   held     the thread of an interrupt holds a spinlock for a while; on PREEMPT_RT a
- *            more urgent thread preempts it, waits for the lock, and then wakes it:
- *            the interrupt is not involved
+ *            more urgent thread preempts that thread, waits for the lock, and then
+ *            wakes it: the interrupt is not involved
  *   hard     a timer that is called in the interrupt wakes it; interrupts are
  *            off for a while when the timer is due
  *   soft     a timer that is called in a softirq wakes it; interrupts are off
@@ -25,9 +25,9 @@
  *   fan      a handler wakes a thread, which wakes LT_WIDTH other kernel threads
  *            and it: only the last wakeup is a chain to user space
  *   shared   the threaded line's handler raises a softirq; then the other line's
- *            handler does as for softirq
+ *            handler acts as in softirq
  *   later    the threaded line's handler schedules a tasklet; while that runs, the
- *            other line's handler does as for softirq: that is more than the
+ *            other line's handler acts as in softirq: that is more than the
  *            kernel runs in one interrupt, so the softirq thread runs the second
  *            tasklet
  *   nested   a handler calls the other line's handler, then takes a while, and

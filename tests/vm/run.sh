@@ -88,7 +88,7 @@ result 0 'r["count"] == 3 and r["longest"] is None' syscall calls=clock_nanoslee
 	sh -c 'sleep 0.1; setsid sh -c "(sleep 0.2; echo >/tmp/orphan) & exec sleep 0.1" & read -r x </tmp/orphan; wait'
 kill $other
 wait $other || :
-# The stop of its process before the command starts does not count.
+# The command's process is stopped until the command starts. This stop does not count.
 result 0 'r["count"] > 0 and "before_start_ended" not in r["missing"]
 	and all(one["label"]["state"] != "T" for one in r["labels"]["labels"])' \
 	offcpu --by state threshold=1h -- sh -c 'sleep 0.1'
