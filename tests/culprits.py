@@ -159,8 +159,8 @@ CASES = [
     # The write goes to the disk's cache; the flush after it takes as long as any request.
     Case("flush", lambda: causes.flushed("cached"), call("fsync"), VICTIM + WAITED + "a flush of DISK(cached)"),
     Case("fault", lambda: late.fault("/dev/slow"), OFFCPU, VICTIM + WAITED + "DISK(slow)"),
-    # The machine's own disk has an interrupt; the others use timers. It is fast, so the case reads much. The victim
-    # sleeps for nothing else. The interrupts are named after the disk's number on the bus. On PREEMPT_RT the
+    # The machine's own disk has an interrupt; the others use timers. This disk is fast, so the case reads a lot. The
+    # victim sleeps for nothing else. The interrupts are named after the disk's number on the bus. On PREEMPT_RT the
     # interrupt thread may preempt the victim while it submits reads; this is not a wait for the disk.
     Case("device", lambda: causes.aio("vda", 16, 4 << 20), f"{SLEEPS} threshold=1ms max_alerts=1",
         VICTIM + WAITED + r"(DISK(vda)|VIRTIO(vda)-req\.\d+ \(interrupt \d+\))"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Tasks that keep another one from its CPU, each for a known time, for tests inside the virtual machine.
+"""Tasks that keep another task from its CPU, each for a known time, for tests inside the virtual machine.
 
 usage: rivals.py run NAME=MS...             starts tasks of these names on CPU 1, all at once, with decreasing real-time
                                             priorities; each takes the CPU for that time. lt_target, with the lowest

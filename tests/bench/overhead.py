@@ -181,7 +181,7 @@ class Loads:
             time.sleep(0.05)
 
     def end(self):
-        """Undoes all changes, the last first; a failure does not stop the others."""
+        """Undoes all changes, the last first, even if one cannot be undone."""
         while self.undo:
             try:
                 self.undo.pop()()

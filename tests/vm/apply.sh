@@ -143,7 +143,7 @@ applies 0 $CONF
 silent renewed
 rmdir $GROUP
 shown "$first"
-# A unit may be stopped on purpose: that is no error.
+# A unit may be stopped on purpose: that is not an error.
 applies 0 $CONF
 said "$CONF/g.conf:1: cgroup $first does not exist"
 said "no such cgroup of version 2"
@@ -190,7 +190,7 @@ echo 'foreign offcpu threshold=1h' >$CONF/f.conf
 applies 1 $CONF
 said "an instance named foreign of the tracker wakeup already runs"
 rm $CONF/f.conf
-# An instance that was started from the files has been removed since, and its name was given to another one by hand.
+# An instance that was started from the files has been removed since, and its name was given to another instance by hand.
 echo 'taken runqueue threshold=1h' >$CONF/f.conf
 applies 0 $CONF
 said "started taken"

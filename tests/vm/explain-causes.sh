@@ -147,7 +147,7 @@ latency-tracker explain --json /tmp/captures/0001/trace --alerts /tmp/alerts >/t
 python3 - <<'END' || fail "not what caused it"
 import json, re, sys
 def is_explained(report, sentence):
-    # The sentence is the first one that a person reads.
+    # This is the first sentence that a person reads.
     words = report["text"].split("\n\n")[1].split()
     assert " ".join(words) == report["verdict"], words
     share = re.fullmatch(r"([0-9]+) % of the delay \([^)]*\): " + sentence + r"\.", report["verdict"])

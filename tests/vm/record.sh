@@ -218,7 +218,7 @@ kill "$(cat /run/lttng/lttng-sessiond.pid)"
 wait_until 120 sh -c '! pgrep lttng'
 
 # On a full disk, the run continues, the alert is saved without a trace, and the disk is named. With --keep 1, each
-# capture replaces the one before; a directory without an alert is no capture.
+# capture replaces the one before; a directory without an alert is not a capture.
 mkdir /tmp/small
 mount -t tmpfs -o size=20k,mode=0700 full /tmp/small
 captures=/tmp/small/captures

@@ -92,7 +92,7 @@ stacks 1 --alerts /no/such/file
 stacks 0 offcpu comm=victim threshold=40ms --json -o /tmp/own -- python3 /tmp/two.py
 holds "$truth and $whole and r[0]['ended']['count'] >= 8 and r[0]['status'] == 0" /tmp/own
 [ ! -d $LT ] || fail "the module is still loaded"
-# A call waits in one place, but has an alert for its stack and another one for its end.
+# A call waits in one place, but has an alert for its stack and another alert for its end.
 stacks 0 syscall comm=victim calls=read,clock_nanosleep threshold=40ms --json -o /tmp/calls -- python3 /tmp/two.py
 holds "$truth and $whole" /tmp/calls
 

@@ -87,7 +87,7 @@ run leave
 sleep $((ms * 15 / 1000 + 1))
 grep 'func="lt_work_quick .* state=cancelled ' $LT/w/pending || fail "it does not show as cancelled"
 assert_eq "$(stat w timed_out)" 0 "timed out"
-# While an item waits behind another one, both time out: the stack shows where the running item is.
+# While an item waits behind another item, both time out: the stack shows where the running item is.
 run long &
 wait_until 10 stat_is w timed_out -ge 2
 cat $LT/w/pending

@@ -11,7 +11,7 @@
  *	lost_X CPUS	pairs lost, of 1,000
  *	worst_X CPUS	pairs lost, of 1,000, on the CPU that lost most
  *	lost_across_X, worst_across_X CPUS
- *			these losses, if each CPU ends the events of the next one
+ *			these losses, if each CPU ends the events of the next CPU
  */
 #include "run.h"
 
@@ -124,7 +124,7 @@ int lts_measure(unsigned int calls, bool bpf, bool by_task)
 	return err;
 }
 
-/* Two CPUs: one works at a time, and the other one waits */
+/* Two CPUs: one works at a time, and the other waits */
 
 /*
  * Calls between two reads of the counter. The counter also counts the instructions
