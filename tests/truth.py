@@ -132,7 +132,7 @@ def numbered(packet, number, lost):
 
 
 def drop_some(data):
-    """Loses every third packet. The packet before it counts the events that were lost after it."""
+    """Drops every third packet. The packet before a dropped packet counts the dropped events as lost."""
     kept, lost = [], 0
     for number, packet in enumerate(list(packets(data))):
         if number % 3 == 2:

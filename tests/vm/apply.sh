@@ -190,7 +190,7 @@ echo 'foreign offcpu threshold=1h' >$CONF/f.conf
 applies 1 $CONF
 said "an instance named foreign of the tracker wakeup already runs"
 rm $CONF/f.conf
-# An instance that was started from the files has been removed since, and its name was given to another instance by hand.
+# An instance that was started from the files has been removed since, and another instance was given its name by hand.
 echo 'taken runqueue threshold=1h' >$CONF/f.conf
 applies 0 $CONF
 said "started taken"
