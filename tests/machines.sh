@@ -6,7 +6,8 @@
 # $LOGS, and plan.sh to run tests.
 
 declare -A prepared=()
-# The exit status of a test during which the kernel logged a problem or the machine crashed; no test exits with this status.
+# The exit status of a test during which the kernel logged a problem or the machine crashed; no test exits with this
+# status.
 FINDING=120
 
 # head_of FILE KEY DEFAULT: print the value of a line `# KEY: VALUE` in a test's head.
