@@ -64,7 +64,7 @@ said "2 unchanged"
 silent started
 [ "$(stat slow alerts)" -ge "$alerts" ] || fail "slow was restarted"
 
-# Parameters change while it runs; an omitted one returns to its default.
+# Parameters change while the instance runs; an omitted parameter returns to its default.
 echo 'slow offcpu threshold=20ms comm=sleep' >$CONF/a.conf
 applies 0 $CONF
 said "changed slow"

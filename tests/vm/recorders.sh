@@ -101,7 +101,7 @@ grep '^latency-tracker: instance next was replaced: the run continues with the n
 	fail "the replacement is not reported"
 traced /tmp/next/0001/trace 8
 ! grep 'waiting for `apply`' /tmp/next.log /tmp/three.log || fail "waited without an apply"
-# As `apply` does, between removal and creation.
+# Holds the lock between removal and creation, as `apply` does.
 mkfifo /tmp/applied
 python3 -c 'import fcntl
 lock = open("/run/latency-tracker/lock", "w")

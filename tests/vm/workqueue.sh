@@ -26,7 +26,7 @@ run slow
 control "w workqueue threshold=$((ms * 3 / 4))ms"
 exec 3<$LT/w/alerts
 
-# An item behind a slow one is queued a moment later, when the slow one may already run.
+# An item behind a slow item is queued a moment later, when the slow item may already run.
 moment=$((ms / 4))
 ! in_time || moment=1
 # near WHAT NS MS: check that NS is MS milliseconds, less at most that moment, and plus at most a
