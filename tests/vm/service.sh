@@ -152,7 +152,7 @@ cat >/run/stall.py <<-'END'
 	    time.sleep(0.6 if os.path.exists("/run/stalls") else 0.05)
 END
 printf '[Service]\nExecStart=/usr/bin/python3 /run/stall.py\n' >/etc/systemd/system/stall.service
-# As the guide shows.
+# The unit is set up as the guide shows.
 mkdir /etc/systemd/system/stall.service.d
 printf '[Service]\nExecStartPost=-+systemctl --no-block try-reload-or-restart latency-tracker\n' \
 	>/etc/systemd/system/stall.service.d/latency-tracker.conf

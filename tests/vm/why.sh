@@ -124,7 +124,7 @@ why 2 'during this time: python3/[0-9]+: off the CPU in state S, for [0-9.]+ms .
 kill $client
 wait $client || :
 
-# A quota of its cgroup.
+# A quota of a cgroup.
 if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	python3 /lt/tests/sched.py quota 1 10 600000 &
 	member=$!
@@ -154,7 +154,7 @@ grep -q 'cgroup /lt-again: operations in up to .* may not have been seen (1 new 
 rmdir $GROUP
 nothing_left
 
-# A signal ends it, and leaves nothing.
+# A signal ends `why`, which leaves nothing behind.
 sleep 1000 &
 idle=$!
 : >/tmp/why.log
