@@ -46,8 +46,8 @@ python3 /lt/tests/calls.py many 2 2
 ip link set lo up
 python3 /lt/tests/net.py flood 127.0.0.1 20
 
-# Without command substitution: a shell that waits for a child may get a signal, and the trace has no end of the call
-# with which its handler returns.
+# Without command substitution: a shell that waits for a child may get a signal, and then the trace does not have
+# the end of the system call with which the signal handler returns.
 load() {
 	insmod /lt/lt_irqs.ko times=5
 	read -r again </sys/module/lt_irqs/parameters/number

@@ -45,11 +45,11 @@ rmmod lt_causes
 # A task with a higher priority has the CPU, so that the cycle cannot start. The command's thread ends nevertheless.
 hogged latency-tracker bench timer -c 1 --priority 10 -d 1h -t 1h
 kill -INT $pid
-# has_ended: whether no thread is left but the watching one, or the shell has already reaped the command.
+# has_ended: whether only the watching thread is left, or the shell has already reaped the command.
 has_ended() { [ ! -e "/proc/$pid" ] || [ "$(ls "/proc/$pid/task")" = "$pid" ]; }
 wait_until 10 has_ended
-# To remove its instance, the command waits for a grace period of RCU. On PREEMPT_RT, the hog prevents its end, too:
-# the thread rcuc/1 has a lower priority than the hog.
+# To remove its instance, the command waits for a grace period of RCU. On PREEMPT_RT, the hog prevents the end of the
+# command, too: the thread rcuc/1 has a lower priority than the hog.
 end_hog
 ended $pid 0
 assert "no instance" no_instance

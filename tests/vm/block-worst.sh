@@ -28,7 +28,7 @@ chain_holds() {
 	assert_eq "$(sort -un /tmp/delays | wc -l)" "$(wc -l </tmp/delays)" "different delays"
 	assert_eq "$(cat $LT/worst/threshold)" "$(tail -n 1 /tmp/delays)" "the threshold"
 }
-# Several run at once: a slower request raises the threshold further.
+# Several readers run at once: a slower request raises the threshold further.
 for n in 1 2 3 4; do reads short 10 $((n * 20)) & jobs="${jobs:-} $!"; done
 # shellcheck disable=SC2086 # a list
 wait $jobs

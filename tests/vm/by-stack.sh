@@ -114,7 +114,7 @@ assert_eq "$(stat w alerts) $(stat late alerts)" "0 $ended" "alerts"
 if grep -q 'latency_tracker\|__traceiter\|__schedule' $LT/w/labels; then fail "our functions, or the scheduler's"; fi
 if grep -q '0xffff\|\(pipe_read\|nanosleep\|poll\).* cut_off' $LT/w/labels; then fail "an address is shown, or a stack is cut off"; fi
 
-# The rows are the alerts: number, sum and stack.
+# The rows match the alerts: number, sum and stack.
 grep '^seq=' $LT/late/wakeup | awk '
 	{
 		stack = match($0, / stack="[^"]*"/) ? substr($0, RSTART + 8, RLENGTH - 9) : ""

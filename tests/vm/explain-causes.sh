@@ -151,7 +151,7 @@ def is_explained(report, sentence):
     words = report["text"].split("\n\n")[1].split()
     assert " ".join(words) == report["verdict"], words
     share = re.fullmatch(r"([0-9]+) % of the delay \([^)]*\): " + sentence + r"\.", report["verdict"])
-    # The cause must account for most of the delay: being the largest one is not enough.
+    # The cause must account for most of the delay: to be the largest cause is not enough.
     return share is not None and int(share[1]) >= 60
 reports = [json.loads(line) for line in open("/tmp/json", encoding="utf-8")]
 sentences = [line.rstrip("\n").split("\t") for line in open("/tmp/sentences", encoding="utf-8")]

@@ -41,7 +41,7 @@ recursion() {
 	wait
 }
 
-# calls FUNCTION LEAST WORKLOAD WORD...: check that its calls are exact, and at least LEAST.
+# calls FUNCTION LEAST WORKLOAD WORD...: check that the calls of FUNCTION are exact, and at least LEAST.
 calls() {
 	function=$1 least=$2
 	shift 2

@@ -70,7 +70,7 @@ asleep() {
 }
 
 # Threads write to and read from one pipe, which has one mutex. ftrace shows their waits, except
-# those in interrupts. The threads pause while ftrace and the instance are turned on and off, so
+# waits in interrupts. The threads pause while ftrace and the instance are turned on and off, so
 # that both see the same waits.
 cat >/tmp/crowd.py <<'END'
 import os, sys, threading

@@ -100,7 +100,7 @@ wait_until 10 stat_is w readers -ge 1
 assert_eq "$(stat w alerts)" "$before" "alerts about the reader: $(cat /tmp/alerts)"
 control -w
 
-# Many tasks sleep at once. Each is a line of `pending`, in the order of their starts, whatever the
+# Many tasks sleep at once. Each sleep is a line of `pending`, in the order of their starts, whatever the
 # size of the reader's buffer. Each stack is walked once.
 trace=/sys/kernel/tracing
 # Sanitizers call stack_trace_save for each allocation, so it is not counted on their kernels.

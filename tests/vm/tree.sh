@@ -40,7 +40,7 @@ grep -q " end=switch state=running origin=irq irq=$line action=\"lt_cause\" targ
 by softirq "irq:$line $(softirq HI) $woken" 'raise:HI'
 by thread "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" 'waking:\d+'
 assert_eq "$(grep -c " origin=irq irq=$threaded action=\"lt_threaded\" " /tmp/alerts)" 3 "the name that ends with its page"
-# An interrupt whose thread is busy with an earlier one wakes nothing, and the chain shows that.
+# An interrupt whose thread is busy with an earlier interrupt wakes nothing, and the chain shows that.
 by busy "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" 'waking:\d+'
 assert_eq "$(grep -c ' merged=1 ' /tmp/alerts)" 3 "interrupts that a busy thread has taken along"
 # Wakeups by a handler after it has called another handler belong to the outer handler.
@@ -185,10 +185,10 @@ fi
 for end in user blocked; do
 	control "t tree threshold=${late}us comm=lt_target end=$end"
 	case $end in user) last='user:\d+' ;; *) last='blocked:\d+' ;; esac
-	# On a slow kernel the task's own work until it waits again takes as long.
+	# On a slow kernel, the task's own work until its next wait may take longer than its waking.
 	longest='waking:\d+'
 	[ $end = user ] || in_time || longest=
-	# On such a kernel it may be preempted so often that any number of middle steps is left out.
+	# On such a kernel, the task may be preempted so often that any number of middle steps is left out.
 	left=''
 	in_time || left='(more\(\d+\) ((waking:\d+ )?switch:\S+ )?)?'
 	by handler "irq:$line $woken $left((preempted:\\d+(\\(\\S*\\))?/\\d+ switch:\\d+|(sleep|reads):\\d+ waking:\\d+(,by:\\S+)? switch:\\d+\\(lt_target\\))/120 )*$last" \

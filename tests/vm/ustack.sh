@@ -221,7 +221,7 @@ cat $LT/each/stats
 [ "$(stat each alerts)" -gt 6 ] || fail "few switch-ins"
 assert_eq "$(($(stat each alerts) + $(stat each readers) + $(stat each negative)))" "$(stat each ended)" "alerts of switch-ins"
 
-# The other trackers refuse it, with the reason.
+# The other trackers refuse ustack=1, with the reason.
 for tracker in wakeup irq tree; do
 	refused_line "bad $tracker ustack=1" 'can be read by the task only, and it does not raise these alerts: "ustack"'
 done
