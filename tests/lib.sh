@@ -116,8 +116,8 @@ follow() {
 	exec 9<&-
 }
 
-# alerts_of INSTANCE FILE: write all alerts of the instance up to now to FILE. Its file `alerts` is
-# open as descriptor 3.
+# alerts_of INSTANCE FILE: write all alerts of the instance up to now to FILE. The instance's file
+# `alerts` is open as descriptor 3.
 alerts_of() {
 	# Create FILE now: a background shell would create it later, and an older file may hold the awaited
 	# alert.
@@ -156,7 +156,7 @@ suspend_for() {
 # stat_is INSTANCE KEY TEST VALUE: compare one counter, for wait_until.
 stat_is() { test "$(stat "$1" "$2")" "$3" "$4"; }
 
-# sums_hold INSTANCE: check that the counters add up, to the last event; nothing may be in flight.
+# sums_hold INSTANCE: check that the counters add up exactly; nothing may be in flight.
 sums_hold() {
 	awk -v name="$1" '
 		{ v[$1] = $2 }

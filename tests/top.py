@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Checks for vm/top: the values of `latency-tracker top`, and its behaviour on a terminal.
 
-usage: top.py once TOP HIST             values since the start are those of `hist --json` and its counters
+usage: top.py once TOP HIST             values since the start equal the values and counters of `hist --json`
        top.py groups TOP SUBJECT        each instance with alerts has one group, SUBJECT, with the sums of its alerts
        top.py between BEFORE TOP AFTER  the age of the oldest operation is between its ages in two readings of
                                         `pending --json`
@@ -116,7 +116,7 @@ def sums(top, *words):
     known = [one for one in later if one["p50"] is not None]
     assert known, later
     assert all(one["p50"] <= one["p99"] <= one["max"] for one in known), known
-    # An alert may be raised between the reading of the counters and that of the alerts.
+    # An alert may be raised between the readings of the counters and of the alerts.
     new = sum(one["new_alerts"] for report in reports for one in report["instances"])
     seen = sum(len(report["alerts"]) for report in reports)
     assert new == seen, (new, seen)
@@ -130,7 +130,7 @@ def terminal(*command):
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     os.environ["TERM"] = "linux"
-    take = lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # the controlling terminal, as that of a shell
+    take = lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # the controlling terminal, as for a shell
     running = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, preexec_fn=take)
     shown = ""
     # Waits for the second reading.

@@ -13,7 +13,7 @@ usage: truth.py judge KNOWN ALERTS CAPTURE PART...
        truth.py table NAME [JSON]   sums up the output of `judge`, read from standard input
 
 A sentence is right if it names the culprit of the case and, from the whole trace, gives it at least the case's share.
-It is unknown if it says that something is not recorded, or that there are several reasons, and names no other thread
+It is unknown if it states that something is not recorded, or that there are several reasons, and names no other thread
 and no other disk; or if, in a copy without `raises` or `interrupts`, it is the sentence that the case accepts there.
 Everything else is wrong. If a case has several delays, the worst verdict counts.
 """
@@ -132,7 +132,7 @@ def numbered(packet, number, lost):
 
 
 def drop_some(data):
-    """Loses every third packet. The packet before it counts the events that were lost after it."""
+    """Drops every third packet. The packet before a dropped packet counts the dropped events as lost."""
     kept, lost = [], 0
     for number, packet in enumerate(list(packets(data))):
         if number % 3 == 2:

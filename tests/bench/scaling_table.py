@@ -21,7 +21,7 @@ import textwrap
 import time
 from pathlib import Path
 
-# limit: that of --max-memory, MiB; 0 without one. cost: instructions. peak: bytes
+# limit: the value of --max-memory, MiB; 0 without it. cost: instructions. peak: bytes
 Run = collections.namedtuple("Run", "cpus clients seconds events lost command limit cost peak")
 
 COMMANDS = ("path", "delays", "wakeups")
@@ -68,7 +68,7 @@ def by_series(runs):
 
 
 def extremes(runs):
-    """Returns the fewest and the most CPUs, the most clients of a series that both have, and the greatest length."""
+    """Returns the fewest and the most CPUs, the most clients with a series for both, and the greatest length."""
     low, high = min(run.cpus for run in runs), max(run.cpus for run in runs)
     shared = {run.clients for run in runs if run.cpus == low} & {run.clients for run in runs if run.cpus == high}
     return low, high, max(shared, default=None), max(run.seconds for run in runs)

@@ -5,8 +5,8 @@
 # not reported as different. For different work, the report shows which class has changed, where,
 # and how certain that is. Other formulas give the same chi-squared, degrees of freedom and
 # probability for the saved files (tests/profiles.py). A recording contains everything that
-# happened, even if the profile is reset meanwhile. The picture has a cell for each row of each
-# sample that has a count. Errors in a file are reported with the line.
+# happened, even if the profile is reset meanwhile. The picture has a cell for each row with a
+# count, in each sample. Errors in a file are reported with the line.
 #
 # The times of the disks are in the middle of a row, so that the emulation's noise does not move a
 # request to another row. The machine's clock counts instructions.
@@ -105,8 +105,8 @@ says "write calls: the share above 8.39ms rose from 9.9 % to 39 % (p < 0.001)"
 compared 2 /tmp/wednesday.json /tmp/monday.json
 says "write requests: the share above 8.39ms fell from 40 % to 10 % (p < 0.001)"
 
-# Small reads of cached data, and reads that all wait for a disk. The former are also compared with
-# the current profile of the instance.
+# Small reads of cached data, and reads that all wait for a disk. The profile of the small reads is
+# also compared with the current profile of the instance.
 profile show --reset >/dev/null
 works "cached /tmp/file 200"
 profile save -o /tmp/cached.json

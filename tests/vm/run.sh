@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker run` counts exactly the operations of a command and its descendants, from the wakeup that starts its
-# process on, and of no other process. It shows the longest operation, the counters of losses, and unfinished operations,
-# and passes on the command's exit status. Unless SIGKILL ends it, it leaves no instance, note or module behind, even
-# after another signal or an error.
+# `latency-tracker run` counts exactly the operations of a command and its descendants, and of no other process,
+# starting with the wakeup that starts the command's process. It shows the longest operation, the counters of losses,
+# and unfinished operations, and passes on the command's exit status. Unless SIGKILL ends it, it leaves no instance,
+# note or module behind, even after another signal or an error.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -88,7 +88,7 @@ result 0 'r["count"] == 3 and r["longest"] is None' syscall calls=clock_nanoslee
 	sh -c 'sleep 0.1; setsid sh -c "(sleep 0.2; echo >/tmp/orphan) & exec sleep 0.1" & read -r x </tmp/orphan; wait'
 kill $other
 wait $other || :
-# The stop of its process before the command starts does not count.
+# The command's process is stopped until the command starts. This stop does not count.
 result 0 'r["count"] > 0 and "before_start_ended" not in r["missing"]
 	and all(one["label"]["state"] != "T" for one in r["labels"]["labels"])' \
 	offcpu --by state threshold=1h -- sh -c 'sleep 0.1'

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # `latency-tracker top` shows the module's counts. `--once` prints the values of `hist` and of the counters. The
-# intervals of a run add up to them, to the last operation, while instances are created and removed and another reader
-# of `wakeup` gets every alert. `--by` groups these alerts. On a terminal, it exits when the module is unloaded, and
+# intervals of a run add up exactly to these values, while instances are created and removed and another reader of
+# `wakeup` gets every alert. `--by` groups these alerts. On a terminal, `top` exits when the module is unloaded, and
 # restores the terminal.
 # kernels: stock
 # long: rt
@@ -85,7 +85,7 @@ check sums /tmp/top.json slow=14 quick=57
 assert_eq "$(stat slow ended)" 14 "requests of the slow disk"
 assert_eq "$(wc -l <$LT/slow/wakeup)" 8 "alerts that wakeup still has"
 
-# The module is removed: while it prints to a file, and while it draws on a terminal.
+# The module is removed while `top` prints to a file, and while `top` draws on a terminal.
 : >/tmp/top.txt
 latency-tracker top -b -i 100ms >/tmp/top.txt 2>/tmp/top.err &
 top=$!

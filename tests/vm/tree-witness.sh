@@ -4,7 +4,7 @@
 # The alerts match the paths from interrupts and timers to tasks, one by one and step by step:
 # ftrace records interrupts, timers, softirqs, work items, calls on other CPUs, wakeups and switches
 # at the same time, and lt-witness rebuilds each path from its trace, with its steps, their CPUs and
-# times. The load is threads that sleep, with and without a real-time priority; fio on a disk with
+# times. The loads are threads that sleep, with and without a real-time priority; fio on a disk with
 # interrupts and on one with timers, with a flood of packets between two namespaces; and the known
 # causes of lt_causes.ko, with threaded interrupts and tasklets. A handler wakes a task on another
 # CPU while the task sleeps, while it runs, and while it is about to do either.
@@ -71,7 +71,7 @@ kernel_threads() {
 	cat /proc/[0-9]*/stat 2>/dev/null | awk '{ id = $1; sub(/.*\) /, ""); if (int($7 / 2097152) % 2) print id }'
 }
 
-# chains LOAD TIMES LEAST: compare the alerts of a load, at least LEAST of them.
+# chains LOAD TIMES LEAST: compare the alerts of a load, which must be at least LEAST.
 chains() {
 	# Warm up: the first run of anything is slow under emulation.
 	"$1" 3

@@ -64,7 +64,7 @@ exact_part() {
 	exact "$2" --rule "$rule" --threshold 0 --expect-at-least 100
 }
 
-# of_all PART: from the alerts in /tmp/all, which have both times, make those of part=waiting or part=running.
+# of_all PART: from the alerts in /tmp/all, which have both times, make alerts of part=waiting or part=running.
 of_all() {
 	awk -v part="$1" '
 		{
@@ -82,7 +82,7 @@ for part in waiting running all; do
 	case $part in
 	all)
 		mv /tmp/alerts /tmp/all
-		# A barrier item, which waits for others to end, is not queued, so it is not tracked.
+		# A barrier item, which waits for other items to end, is not queued, so it is not tracked.
 		edit /tmp/trace grep -v wq_barrier_func
 		for time in waiting running; do
 			of_all $time

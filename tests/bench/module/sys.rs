@@ -133,13 +133,13 @@ impl Drop for Objpool {
 pub(crate) struct Bpf(NonNull<glue::BpfProg>);
 
 impl Bpf {
-    /// Returns the program behind a file descriptor of this task. Fails with `EBADF`, also if the
-    /// descriptor is of a program that is not jitted, or not of the type raw tracepoint.
+    /// Returns the program behind a file descriptor of this task. Fails with `EBADF` unless it is a
+    /// jitted program of the type raw tracepoint.
     pub(crate) fn from_fd(fd: u64) -> Result<Self> {
         let fd = c_int::try_from(fd)?;
         // SAFETY: Called by a task, when the module loads.
         let prog = unsafe { glue::ltb_bpf_get(fd) };
-        // INVARIANT: As `ltb_bpf_get` says.
+        // INVARIANT: Guaranteed by `ltb_bpf_get`.
         Ok(Self(NonNull::new(prog).ok_or(EBADF)?))
     }
 
@@ -226,7 +226,7 @@ impl Switches {
 pub(crate) struct Way(NonNull<glue::Way>);
 
 impl Way {
-    /// Creates the scenario with this number in glue.h. May sleep; fails with `ENODEV`, also for
+    /// Creates the scenario with this number in glue.h. May sleep; fails with `ENODEV`, even for
     /// lack of memory.
     pub(crate) fn new(what: u32) -> Result<Self> {
         // SAFETY: Called by a task, when the module loads.

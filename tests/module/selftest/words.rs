@@ -119,7 +119,7 @@ pub(crate) fn no_exchange_is_lost() -> Result<Verdict> {
     Ok(Ok(()))
 }
 
-/// Under a guard, the number and the values are those of the CPU, and [`Platform::add_local`]
+/// Under a guard, the number and the values belong to this CPU, and [`Platform::add_local`]
 /// counts exactly.
 pub(crate) fn each_cpu_has_its_own_values() -> Result<Verdict> {
     let values = PerCpu::try_new::<Kernel>(|cpu| Ok((cpu as u64, Atomic::<u64>::new(0))))?;

@@ -170,7 +170,7 @@ static void two_at_once(unsigned int cpu, void *arg)
 		lts_meet(&work->arrived, 2);
 		end_those_of(work, cpu, 1 - cpu, first, true);
 		lts_meet(&work->arrived, 2);
-		/* Both CPUs try to end all of them. */
+		/* Both CPUs try to end all events. */
 		begin_mine(work, cpu, first);
 		lts_meet(&work->arrived, 2);
 		end_those_of(work, cpu, 0, first, false);
