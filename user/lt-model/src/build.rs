@@ -46,8 +46,9 @@ mod requests;
 mod tasks;
 mod wakings;
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use self::cpus::{Cpus, SOFTIRQS, TAIL, WAY_OUT};
 use self::gaps::Gap;

@@ -35,7 +35,7 @@
 mod calls;
 mod tables;
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 pub(crate) use self::calls::Calls;
 use self::tables::{Descriptor, Tables};

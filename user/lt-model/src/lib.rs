@@ -74,7 +74,7 @@ mod wakers;
 mod wanted;
 pub mod why;
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 pub use build::{Builder, Kept};
 pub use context::{Context, Disk, Handler, Helper, Raiser, Vector, Waker};

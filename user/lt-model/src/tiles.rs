@@ -9,9 +9,10 @@
 //! end            12        kind 0 is running, kind 1 blocked
 //! ```
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::Range;
+
+use foldhash::HashMap;
 
 /// Distinct values, each stored once with a number.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ impl<K> Default for Kinds<K> {
     fn default() -> Self {
         Self {
             list: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
         }
     }
 }

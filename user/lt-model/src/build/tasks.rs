@@ -2,8 +2,9 @@
 
 //! The current and past activity of each thread.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use super::Detail;
 use super::gaps::Gaps;
