@@ -94,7 +94,7 @@ impl ProcRoot {
     /// is `None` if the module is too old to show it; then nothing detects a replacement.
     ///
     /// # Errors
-    /// Those of `read`; also when the time is invalid.
+    /// The errors of `read`; also when the time is invalid.
     pub fn of_one<T, E: From<ProcError>>(
         &self,
         name: &str,
@@ -188,8 +188,8 @@ impl ProcRoot {
         self.parse(&Path::new(name).join("pending"), Pending::parse_all)
     }
 
-    /// Returns the oldest operations in flight in an instance: those whose lines are in the first
-    /// `bytes` of the file. The cost is bounded, however many operations are in flight.
+    /// Returns the oldest operations in flight in an instance, whose lines are in the first `bytes` of the file. The
+    /// cost is bounded, however many operations are in flight.
     ///
     /// # Errors
     /// See [`ProcRoot::instance`].

@@ -27,9 +27,9 @@ pub(crate) struct Tracker {
     pub(crate) fields: Vec<Rc<Field>>,
     /// The fields of the trace event, in its order.
     pub(crate) stored: Vec<Rc<Field>>,
-    /// These in the order of the event's text.
+    /// The fields of the trace event, in the order of its text.
     pub(crate) printed: Vec<Rc<Field>>,
-    /// The trace event's name for the alert's words after these fields.
+    /// The trace event's name for the alert's words after all fields.
     pub(crate) tail: Option<String>,
     pub(crate) points: Vec<Point>,
 }
@@ -53,7 +53,8 @@ pub(crate) struct Field {
     pub(crate) name: String,
     /// Its name in the line.
     pub(crate) shown: String,
-    /// `alert`, `end`, `pending`: only these lines have it; `traced`, `kept`: none. Else empty.
+    /// `alert`, `end`, `pending`: only these lines have the field; `traced`, `kept`: no line has
+    /// it. Empty: all lines have it.
     pub(crate) when: String,
     pub(crate) ty: Rc<Type>,
     pub(crate) word: usize,
@@ -162,7 +163,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Parses what is in `tracker! { }`.
+    /// Parses the contents of `tracker! { }`.
     fn tracker(&self, input: ParseStream) -> syn::Result<Tracker> {
         let name: Ident = input.parse()?;
         if name != self.name {
@@ -197,8 +198,8 @@ impl Reader<'_> {
         Ok(all.find_map(|(name, it)| (name == "Detail").then_some(it)))
     }
 
-    /// Parses what is in `record! { }`; returns the name of the struct, too. Comments are optional
-    /// there.
+    /// Parses the contents of `record! { }`; returns the name of the struct, too. Comments are
+    /// optional there.
     fn record(&self, input: ParseStream) -> syn::Result<(Ident, Tracker)> {
         input.call(Attribute::parse_outer)?;
         input.parse::<Visibility>()?;
@@ -208,7 +209,7 @@ impl Reader<'_> {
         Ok((name, self.parts(input, fields, &mut Control::default())?))
     }
 
-    /// Parses the parts of a declaration; those that only the module needs are skipped.
+    /// Parses the parts of a declaration; skips the parts that only the module needs.
     fn parts(
         &self,
         input: ParseStream,
@@ -275,7 +276,8 @@ impl Reader<'_> {
         })
     }
 
-    /// `NAME: TYPE at WORD:BIT in WORDS as SHOWN if WHEN`, `= CLOSURE` or `=> FUNCTION`.
+    /// Parses `NAME: TYPE at WORD:BIT in WORDS as SHOWN if WHEN = CLOSURE`. `=> FUNCTION` may
+    /// replace `= CLOSURE`; all parts but NAME are optional.
     fn field(&self, input: ParseStream) -> syn::Result<Rc<Field>> {
         let doc = comment(input)?;
         let name = input.parse::<Ident>()?.to_string();
@@ -325,7 +327,7 @@ impl Reader<'_> {
         }))
     }
 
-    /// `NAME: ParamKind::KIND(WORDS) => DEFAULT, "HELP", fixed`
+    /// Parses `NAME: ParamKind::KIND(WORDS) => DEFAULT, "HELP", fixed`.
     fn param(&self, input: ParseStream) -> syn::Result<Param> {
         let name = input.parse::<Ident>()?.to_string();
         input.parse::<Token![:]>()?;
@@ -420,7 +422,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the fields in the order of these names, which must be theirs.
+/// Returns the fields in the order of these names. The names must be the names of all fields.
 fn ordered(names: Option<(Span, Vec<Ident>)>, fields: &[Rc<Field>]) -> syn::Result<Vec<Rc<Field>>> {
     let Some((span, names)) = names else {
         return Ok(fields.to_vec());
@@ -445,7 +447,7 @@ fn counter(input: ParseStream) -> syn::Result<(String, String)> {
     }
 }
 
-/// `#[cfg(CONFIG)] NAME(ARGUMENT: [TYPE], ...) => CALL`
+/// Parses `#[cfg(CONFIG)] NAME(ARGUMENT: [TYPE], ...) => CALL`.
 fn point(input: ParseStream, header: &str) -> syn::Result<Point> {
     let attributes = input.call(Attribute::parse_outer)?;
     let config = match attributes.as_slice() {
@@ -536,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_with_its_line() {
+    fn an_invalid_declaration_is_refused_with_its_line() {
         for (fields, refusal) in [
             (
                 "/// It.\non: u33 at 0,",

@@ -244,7 +244,7 @@ pub(super) fn cases() -> Vec<Case> {
         ("irqbalance", vec![irqbalance(), where_it_runs(), ("/proc/40/environ", text("IRQBALANCE_BANNED_CPULIST=3\0"))], vec![], Bad, "uses CPU 2"),
         ("irqbalance", vec![irqbalance(), where_it_runs(), ("/proc/40/environ", text("IRQBALANCE_BANNED_CPUS=c\0"))], vec![], Ok, "with these CPUs banned"),
         ("highest priority", vec![("/proc/30/task/30/stat", stat("spin", [0, 0, 0, 99, 1])), ("/proc/30/task/30/status", status("0-3", 0))], vec![], Warn, "spin[30]"),
-        // Either limit keeps the CPU out of the deep state: the CPU's own, or the one that a program holds.
+        // Either limit keeps the CPU out of the deep state: the CPU's own limit, or a limit that a program holds.
         ("idle states", vec![(CPU2[14], text("0")), (CPU2[5], text("10"))], vec![], Ok, "C1, exit latency 2 us"),
         ("idle states", vec![(CPU2[14], text("0")), ("/dev/cpu_dma_latency", text("\x01\0\0\0"))], vec![], Ok, "POLL, exit latency 0 us"),
         ("timer migration", [none_is_isolated, vec![migration()]].concat(), vec![], Warn, "on"),

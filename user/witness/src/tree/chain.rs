@@ -71,8 +71,8 @@ impl Chain {
         }
     }
 
-    /// Whether the chain is that of a worker in its item: since the last `work`, its task was woken only from sleeps
-    /// that are on the chain.
+    /// Whether the chain belongs to a worker that executes its item: since the last `work`, the task was woken only
+    /// from sleeps that are on the chain.
     pub(super) fn is_of_work(&self) -> bool {
         let end = self.steps.len();
         let is = |at: usize, kind: &str| self.steps[at].what.starts_with(kind);
