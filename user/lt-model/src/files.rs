@@ -349,7 +349,12 @@ impl Files {
         let (fd, file, then) = match access {
             // The call, for example close(-1), is kept, so that its end does not seem to lack a start.
             Access::Nothing if changes_table(call) => (None, None, Then::Nothing),
-            Access::Nothing => return,
+            Access::Nothing => {
+                if let Some(tid) = tid {
+                    self.calls.remove(&tid);
+                }
+                return;
+            }
             Access::Anything => {
                 self.forget();
                 (None, None, Then::Forgets)

@@ -70,6 +70,7 @@ mod state;
 pub mod tables;
 mod thread;
 mod tiles;
+mod times;
 mod wakers;
 mod wanted;
 pub mod why;
