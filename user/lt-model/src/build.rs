@@ -46,8 +46,9 @@ mod requests;
 mod tasks;
 mod wakings;
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use self::cpus::{Cpus, SOFTIRQS, TAIL, WAY_OUT};
 use self::gaps::Gap;
@@ -559,7 +560,6 @@ impl Builder {
         let until = self.files_until.unwrap_or(u64::MAX);
         self.cut_calls(until.min(span.1));
         self.tasks.finish(span.1);
-        self.calls.finish();
         self.signs.finish();
         self.handovers.finish();
         let processors = self.cpus.finish(span.1);

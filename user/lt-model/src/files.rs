@@ -35,7 +35,7 @@
 mod calls;
 mod tables;
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 pub(crate) use self::calls::Calls;
 use self::tables::{Descriptor, Tables};
@@ -349,7 +349,12 @@ impl Files {
         let (fd, file, then) = match access {
             // The call, for example close(-1), is kept, so that its end does not seem to lack a start.
             Access::Nothing if changes_table(call) => (None, None, Then::Nothing),
-            Access::Nothing => return,
+            Access::Nothing => {
+                if let Some(tid) = tid {
+                    self.calls.remove(&tid);
+                }
+                return;
+            }
             Access::Anything => {
                 self.forget();
                 (None, None, Then::Forgets)

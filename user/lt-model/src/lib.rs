@@ -70,11 +70,12 @@ mod state;
 pub mod tables;
 mod thread;
 mod tiles;
+mod times;
 mod wakers;
 mod wanted;
 pub mod why;
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 pub use build::{Builder, Kept};
 pub use context::{Context, Disk, Handler, Helper, Raiser, Vector, Waker};

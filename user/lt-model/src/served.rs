@@ -20,7 +20,9 @@
 //! during a flush whose start or end is not known, or that ended only after the wait, or during a request that names no
 //! disk. For each disk, the latest busy time is kept, and each earlier busy time in which a wait ended.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+
+use foldhash::HashMap;
 
 use crate::context::Disk;
 use crate::ids::ThreadId;
@@ -368,7 +370,7 @@ impl Log {
         let mut during: Vec<Done> = during.copied().collect();
         during.sort_unstable_by_key(|done| (done.issued, done.completed));
         let mut total = Cover::default();
-        let mut by_thread: HashMap<Option<ThreadId>, Cover> = HashMap::new();
+        let mut by_thread: HashMap<Option<ThreadId>, Cover> = HashMap::default();
         for done in &during {
             total.add(waits, done);
             by_thread.entry(done.of).or_default().add(waits, done);

@@ -2,7 +2,7 @@
 
 //! The parts of a model to keep, if not all of it.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::ids::ThreadId;
 

@@ -10,6 +10,7 @@ use crate::limits::Function;
 use crate::processor::{Stretches, Use};
 use crate::request::{Kind, Request};
 use crate::tiles::{Kinds, Tiles, with_room};
+use crate::times::{Times, differ};
 
 /// Time after an interrupt, ns, in which a wakeup of a thread to which it defers work is attributed to the interrupt.
 /// Such a wakeup comes within some microseconds; a later wakeup is by the interrupted thread.
@@ -97,8 +98,10 @@ pub(super) struct Policy {
     pub(super) detail: Detail,
     /// Nothing more is stored, and only sizes are counted.
     pub(super) count_only: bool,
-    /// Number of stretches that are stored, or would be without the limit.
+    /// Number of stretches that are stored, or would be without the limit, and of changes of the upper bits of their
+    /// starts.
     stored: usize,
+    highs: usize,
 }
 
 impl Cpus {
@@ -157,7 +160,7 @@ impl Cpus {
     /// Drops the activity of all processors, and keeps nothing from now on.
     pub(super) fn keep_nothing(&mut self) {
         self.policy.detail = Detail::Waits;
-        self.policy.stored = 0;
+        (self.policy.stored, self.policy.highs) = (0, 0);
         for cpu in &mut self.all {
             cpu.tiles = Tiles::default();
             cpu.known = Kinds::default();
@@ -168,6 +171,7 @@ impl Cpus {
         let known: usize = self.all.iter().map(|cpu| cpu.known.bytes()).sum();
         self.all.len() * (size_of::<Cpu>() + 512)
             + with_room(self.policy.stored * Tiles::BYTES)
+            + self.policy.highs * Times::HIGH
             + known
     }
 
@@ -327,6 +331,7 @@ impl Cpu {
             Detail::Waits => return,
         };
         let used = used.number(&mut self.known);
+        policy.highs += usize::from(differ(begin, time));
         // Two wanted stretches of one kind stay separate, even if what separates them took no time: a processor that
         // becomes idle again has been given to a thread in between.
         if !is_wanted && self.tiles.last_kind() == Some(used) {

@@ -14,7 +14,9 @@
 //! If an event may be of any of several bios or requests, these are doubtful from then on: their times are unknown, and
 //! so is their thread, unless all have the same one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use foldhash::HashMap;
 
 use super::{Builder, Detail};
 use crate::context::Disk;
@@ -378,7 +380,7 @@ impl Requests {
             false => sector..=sector,
         };
         let group = |held: &Held| (held.disk, held.issued.is_some());
-        let mut groups: HashMap<(Disk, bool), Vec<u64>> = HashMap::new();
+        let mut groups: HashMap<(Disk, bool), Vec<u64>> = HashMap::default();
         for held in self.held.range(sectors.clone()).flat_map(|(_, all)| all) {
             groups.entry(group(held)).or_default().push(held.reached());
         }

@@ -2,15 +2,16 @@
 
 //! The current and past activity of each thread.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use super::Detail;
 use super::gaps::Gaps;
 use crate::context::{Context, Disk};
 use crate::event::Priority;
 use crate::ids::{ThreadId, WakerId};
-use crate::intervals::{Doing, Intervals};
+use crate::intervals::{Doing, Intervals, Stored};
 use crate::locks::Futex;
 use crate::names::Name;
 use crate::sleep::Sleep;
@@ -103,8 +104,8 @@ pub(super) struct Tasks {
     pub(super) detail: Detail,
     /// Nothing more is stored, and only sizes are counted.
     pub(super) count_only: bool,
-    /// Number of intervals that are stored, or would be without the limit.
-    stored: usize,
+    /// What is stored, or would be without the limit.
+    stored: Stored,
     /// Number of earlier names.
     renamed: usize,
 }
@@ -452,10 +453,11 @@ impl Tasks {
         };
         let kind = self.kinds.number(doing);
         // Any state in between took no time, so the last interval continues.
-        if !ends && all.extend(end, kind, waker) {
+        let is_new = ends || !all.extend(end, kind, waker);
+        self.stored.add(begin, end, waker, is_new);
+        if !is_new {
             return;
         }
-        self.stored += 1;
         if self.count_only && !all.is_empty() {
             all.replace_last(end, kind);
         } else {
@@ -466,7 +468,7 @@ impl Tasks {
     /// Drops everything except the waits between threads, and keeps nothing else from now on.
     pub(super) fn keep_waits(&mut self) {
         self.detail = Detail::Waits;
-        self.stored = 0;
+        self.stored = Stored::default();
         let doing = std::mem::take(&mut self.kinds).into_list();
         for thread in &mut self.threads {
             let mut packed = Intervals::default();
@@ -474,13 +476,13 @@ impl Tasks {
             for (begin, end, kind, waker) in thread.intervals.packed() {
                 let kind = self.kinds.number(only_waits(doing[kind as usize]));
                 // An interval that a wakeup ended is not merged with the next one.
-                if std::mem::replace(&mut ended, waker.is_some())
-                    || !packed.extend(end, kind, waker)
-                {
+                let is_new = std::mem::replace(&mut ended, waker.is_some())
+                    || !packed.extend(end, kind, waker);
+                if is_new {
                     packed.push(begin, end, kind, waker);
                 }
+                self.stored.add(begin, end, waker, is_new);
             }
-            self.stored += packed.len();
             thread.intervals = packed;
         }
     }
@@ -510,10 +512,10 @@ impl Tasks {
     /// Memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
         // Besides the elements of the vectors: the hash tables, and unused capacity in the vectors of a thread.
-        const MORE: usize = 192;
+        const MORE: usize = 320;
         let thread = size_of::<Thread>() + size_of::<Task>() + MORE;
         with_room(self.threads.len() * thread)
-            + with_room(self.stored * Intervals::BYTES)
+            + self.stored.bytes()
             // A vector may have room for four elements, or for twice as many as it holds.
             + self.renamed * 4 * size_of::<(u64, Name)>()
             + self.kinds.bytes()

@@ -7,7 +7,7 @@
 //! all these waits count as one. A wait inside a wait at the same address belongs to the outer wait, since semaphores
 //! and rt_mutexes have an internal spinlock.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::Machine;
 use super::calls::Calls;
@@ -62,7 +62,7 @@ impl Locks {
     pub(super) fn new(range: Range, by: Option<By>) -> Self {
         Self {
             table: Table::new(Kind::Contention, range, by.unwrap_or(By::Object)),
-            open: HashMap::new(),
+            open: HashMap::default(),
             futexes: Calls::of_futex(range, by),
         }
     }

@@ -6,7 +6,7 @@
 //! event when it goes to sleep until it is needed again. It is active from the first start after a sleep to the next
 //! sleep.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -25,7 +25,7 @@ impl Reclaims {
     pub(super) fn new(range: Range, by: Option<By>) -> Self {
         Self {
             table: Table::new(Kind::Reclaim, range, by.unwrap_or(By::Process)),
-            open: HashMap::new(),
+            open: HashMap::default(),
         }
     }
 

@@ -11,7 +11,7 @@
 //! history. A thread that is woken on its way to sleep, before it is switched out, does not sleep. If it is woken once
 //! more before it runs, the first wakeup was void, and the second one ends the sleep.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -110,7 +110,7 @@ impl Sleeps {
         }
         Self {
             table: Table::new(Kind::Sleep, range, by.unwrap_or(By::Thread)),
-            threads: HashMap::new(),
+            threads: HashMap::default(),
             recorded,
             model,
         }

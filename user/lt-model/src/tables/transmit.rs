@@ -26,7 +26,7 @@
 //! length, the end of the segment counts as the end of the packet: too early by at most the time until the function
 //! returns.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::ground::{Ground, Mark};
 use super::group::{Case, Extra, Object};
@@ -88,9 +88,9 @@ impl Transmit {
         Self {
             table,
             starts,
-            queued: HashMap::new(),
-            sending: HashMap::new(),
-            outside: HashMap::new(),
+            queued: HashMap::default(),
+            sending: HashMap::default(),
+            outside: HashMap::default(),
             full: MANY,
         }
     }

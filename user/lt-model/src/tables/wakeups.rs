@@ -6,7 +6,7 @@
 //! CPU wakes it, the thread may be about to sleep: the wakeup counts if the thread is then switched out asleep, and is
 //! void if the thread stays runnable.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -43,7 +43,7 @@ impl Wakeups {
     pub(super) fn new(range: Range, by: Option<By>, wakings: bool) -> Self {
         Self {
             table: Table::new(Kind::Wakeup, range, by.unwrap_or(By::Thread)),
-            threads: HashMap::new(),
+            threads: HashMap::default(),
             wakings,
         }
     }

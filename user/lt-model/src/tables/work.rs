@@ -10,7 +10,7 @@
 //! If the item was queued on two workqueues, the workqueue from which it starts is not known, either. After a gap, no
 //! workqueue is known: the item may have run in the gap, and its memory may be used for an item of another workqueue.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -47,8 +47,8 @@ impl Works {
         Self {
             queued: Table::new(Kind::Queued, range, by),
             work: Table::new(Kind::Work, range, by),
-            waiting: HashMap::new(),
-            running: HashMap::new(),
+            waiting: HashMap::default(),
+            running: HashMap::default(),
         }
     }
 

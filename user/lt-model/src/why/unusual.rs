@@ -2,7 +2,7 @@
 
 //! Finds threads and interrupts that used the processors more in a given time than in the rest of the trace.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::{Model, Stretch, ThreadId, Use};
 
@@ -35,7 +35,7 @@ pub struct Working {
 pub fn unusual(model: &Model, from: u64, to: u64, least: f64) -> Vec<Working> {
     /// Working time inside the range, share outside of it, and whether any time outside is recorded.
     type Sum = (u64, f64, bool);
-    let mut sums: HashMap<Worker, Sum> = HashMap::new();
+    let mut sums: HashMap<Worker, Sum> = HashMap::default();
     let (from, to) = (from.max(model.span.0), to.min(model.span.1));
     if from >= to {
         return Vec::new();
