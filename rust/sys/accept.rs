@@ -138,7 +138,7 @@ impl<T: Observer> Attachment<T> {
     /// `ENOENT` if it lacks a function, and then leaves nothing attached.
     pub(crate) fn new(observer: Arc<T>) -> Result<Self> {
         let (argument, result) = (What::Argument, What::Result(T::missed));
-        // The start is attached last, so that no event starts whose end would be missed.
+        // The start is attached last, so that no end is missed.
         // SAFETY: The first argument of sock_close() is the inode of a socket.
         let closes =
             unsafe { Calls::new([c"sock_close"], argument, closed::<T>, observer.clone())? };

@@ -183,7 +183,7 @@ callbacks! {
     }
 }
 
-/// Returns the probes of handlers, the end first: no event starts whose end would be missed.
+/// Returns the probes of handlers, the end first, so that no end is missed.
 /// `TIMED` is passed on to the observer, which may then do more.
 pub(crate) fn probes<T: Observer, const TIMED: bool>() -> [Probe<'static, T>; 2] {
     // SAFETY: The probes have the arguments of these tracepoints, whose action is valid.

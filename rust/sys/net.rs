@@ -144,7 +144,7 @@ callbacks! {
     }
 }
 
-/// The probes, the start last: no event starts whose end would be missed.
+/// The probes, the start last, so that no end is missed.
 fn probes<T: Observer>() -> [Probe<'static, T>; 5] {
     // SAFETY: The probes have the arguments of these tracepoints. Of these, only the packet that is
     // received is accessed, and that packet is valid.

@@ -216,8 +216,8 @@ callbacks! {
     }
 }
 
-/// Returns the probes that an observer needs, the end of the event first: no event starts whose end
-/// would be missed. `TIMED` is passed on to the observer, which may then do more.
+/// Returns the probes that an observer needs, the end of the event first, so that no end is missed.
+/// `TIMED` is passed on to the observer, which may then do more.
 pub(crate) fn probes<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: The probes have the arguments of these tracepoints, whose tasks are valid.
     let (switched, waking, new) = unsafe {

@@ -194,7 +194,7 @@ callbacks! {
     }
 }
 
-/// The probes, the last step first: no event starts whose end would be missed.
+/// The probes, the last step first, so that no end is missed.
 pub(crate) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
     // SAFETY: The probes have the arguments of these tracepoints. The queue and the work item are
     // valid, except the work item at the end, of which only the address is used.

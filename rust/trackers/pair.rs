@@ -346,7 +346,7 @@ impl BothAttached {
             let both = Attached::new(&live, PARAM_BEGIN)?;
             return Ok(Self(Sides::One(both)));
         }
-        // The end is attached first, so that no event starts whose end would be missed.
+        // The end is attached before the start, so that no end is missed.
         let end = Attached::new(&live, PARAM_END)?;
         let begin = Attached::new(&live, PARAM_BEGIN)?;
         Ok(Self(Sides::Two(begin, end)))

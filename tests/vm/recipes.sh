@@ -133,7 +133,7 @@ wait_until 20 test -b "/dev/$sd"
 beside scsi-command 'r["count"] >= 4 and r["max"] > 20e6' threshold=15ms -- \
 	dd if="/dev/$sd" of=/dev/null bs=4k count=4 iflag=direct
 
-# Calls: the exact number.
+# Calls. The number is exact, except for memory-map, mmap-lock and futex.
 dd if=/dev/zero of=/tmp/calls bs=4k count=1 2>/dev/null
 for name in open read write stat; do
 	provoke $name 'r["count"] == 5' comm=marked -- python3 /lt/tests/provoke.py calls /tmp/calls

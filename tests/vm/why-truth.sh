@@ -10,7 +10,7 @@
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, its root is without LTTng
 # timeout: 1800
-# worth: each case starts a flight recorder, and no other test judges `why` end to end
+# worth: each case starts a flight recorder, and no other test gives `why` two causes at once
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

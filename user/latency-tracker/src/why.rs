@@ -912,7 +912,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_was_late_only_as_far_as_is_recorded() {
+    fn if_nothing_was_late_what_is_missing_is_counted() {
         for (alerts, operations, expected) in [
             (0, 0, "nothing took longer than 5.00ms for 1s"),
             (

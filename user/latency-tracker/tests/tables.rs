@@ -166,7 +166,7 @@ fn wakeups_of_a_trace_match_its_text() {
     }
 }
 
-/// A sleep lasts from the switch from a thread to its waking. The thread does not run meanwhile.
+/// A sleep starts when the thread is switched out, and ends when it is woken. The thread does not run meanwhile.
 #[test]
 fn sleeps_of_a_trace_match_its_text() {
     let dir = traces("traces.tar.xz");
@@ -288,8 +288,8 @@ fn the_order_of_streams_changes_nothing() {
     }
 }
 
-/// A packet is missing, and part of another cannot be read: operations that they hide are not measured, and every other
-/// duration is unchanged.
+/// Reads the trace without a packet, and then with a part of that packet unreadable. Operations that the gap hides are
+/// not measured, and every other duration is unchanged.
 #[test]
 fn what_spans_a_gap_is_counted_and_not_measured() {
     let dir = traces("traces.tar.xz");

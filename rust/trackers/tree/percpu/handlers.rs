@@ -79,7 +79,7 @@ impl<'a> First<'a> {
         }
     }
 
-    /// Describes a local interrupt, by its position.
+    /// Describes a local interrupt; `vector` is its position in the list of local interrupts.
     #[inline(always)]
     pub(super) fn of_vector(vector: u64, at: u64, cpu: u32) -> Self {
         let (kind, subject) = (Kind::Vector, vector);

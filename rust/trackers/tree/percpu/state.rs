@@ -74,7 +74,7 @@ pub(crate) struct CpuState {
     /// Number of running handlers, and the state of the one that returned last; see [`DEPTH`].
     handlers: Word,
     called: [Called; NESTED],
-    /// The position of the local interrupt, from 1; 0 for none.
+    /// The running local interrupt: 1 + its position in the list of local interrupts; 0 for none.
     vector: Word,
     vector_entered: Word,
     timer: Expiring,
@@ -194,7 +194,7 @@ impl CpuState {
         self.depth() == 0 && self.vector.load(Relaxed) == 0
     }
 
-    /// Returns the local interrupt that is running, by its position.
+    /// Returns the running local interrupt: its position in the list of local interrupts.
     #[inline(always)]
     pub(super) fn vector(&self) -> Option<u64> {
         self.vector.load(Relaxed).checked_sub(1)

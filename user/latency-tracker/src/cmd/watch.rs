@@ -282,8 +282,8 @@ impl Columns {
         )
     }
 
-    /// Formats an alert: one line in a pipe, and as many as needed on a terminal, where only a long
-    /// name of an instance is cut.
+    /// Formats an alert: one line in a pipe, and as many lines as needed on a terminal, where a long
+    /// name of an instance is cut, and so is a word that is too long for a line.
     fn rows(&self, alert: &Alert, limit: Option<usize>) -> Vec<String> {
         let time = if self.timestamp {
             format!("{} ", lt_common::clock::at(alert.time))

@@ -40,25 +40,25 @@ pub(super) enum Kind {
     Idle(FieldIndex),
     Ipi(String),
     IpiEnd,
-    Request(Stage, FieldIndex, FieldIndex, Operation),
+    Request(Stage, FieldIndex, FieldIndex, RequestFields),
     Remap([FieldIndex; 4], Option<FieldIndex>),
     Dirty(FieldIndex, FieldIndex),
     Completed(
         FieldIndex,
         Option<(FieldIndex, FieldIndex)>,
-        Operation,
+        RequestFields,
         Option<FieldIndex>,
     ),
 }
 
-/// The fields with the purpose of a request.
+/// The fields with a request's purpose and size.
 #[derive(Clone, Copy)]
-pub(super) struct Operation {
+pub(super) struct RequestFields {
     bits: Option<FieldIndex>,
     sectors: Option<FieldIndex>,
 }
 
-impl Operation {
+impl RequestFields {
     /// The purpose of a request, and its number of sectors, if that is recorded.
     fn of(self, event: &lt_ctf::Event<'_>) -> (Purpose, Option<u64>) {
         let bits = self.bits.and_then(|bits| match event.unsigned(bits) {
@@ -70,7 +70,7 @@ impl Operation {
     }
 }
 
-/// The purpose from LTTng's `RWBS_FLAG_*` bits. A request of another kind has none of the bits below.
+/// The purpose from LTTng's `RWBS_FLAG_*` bits. A request with another purpose has none of the bits below.
 fn of_bits(bits: u64) -> Purpose {
     const WRITE: u64 = 1;
     const DISCARD: u64 = 1 << 1;
@@ -152,7 +152,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             name: class.field(name),
         })
     };
-    let operation = Operation {
+    let fields = RequestFields {
         bits: field("rwbs"),
         sectors: field("nr_sector"),
     };
@@ -196,15 +196,9 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "workqueue_execute_start" => Kind::Work(field("function")?),
         "workqueue_execute_end" => Kind::WorkEnd,
         "power_cpu_idle" | "cpu_idle" => Kind::Idle(field("state")?),
-        "block_bio_queue" => {
-            Kind::Request(Stage::Queued, field("dev")?, field("sector")?, operation)
-        }
-        "block_getrq" => {
-            Kind::Request(Stage::Allocated, field("dev")?, field("sector")?, operation)
-        }
-        "block_rq_issue" => {
-            Kind::Request(Stage::Issued, field("dev")?, field("sector")?, operation)
-        }
+        "block_bio_queue" => Kind::Request(Stage::Queued, field("dev")?, field("sector")?, fields),
+        "block_getrq" => Kind::Request(Stage::Allocated, field("dev")?, field("sector")?, fields),
+        "block_rq_issue" => Kind::Request(Stage::Issued, field("dev")?, field("sector")?, fields),
         "block_bio_remap" => Kind::Remap(
             [
                 field("old_dev")?,
@@ -218,7 +212,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "block_rq_complete" => {
             let range = field("sector").zip(field("nr_sector"));
             let error = field("error").or_else(|| field("errors"));
-            Kind::Completed(field("dev")?, range, operation, error)
+            Kind::Completed(field("dev")?, range, fields, error)
         }
         // Before LTTng 2.6, every system call ended with this event.
         "exit_syscall" => Kind::Return,
@@ -442,9 +436,9 @@ impl Kind {
                 name: ipi.as_bytes(),
             },
             Self::IpiEnd => What::IpiEnd,
-            Self::Request(stage, dev, sector, operation) => {
+            Self::Request(stage, dev, sector, fields) => {
                 let disk = Disk(unsigned(*dev)?);
-                let (purpose, sectors) = operation.of(event);
+                let (purpose, sectors) = fields.of(event);
                 let is_issued = *stage == Stage::Issued;
                 let sector = match (purpose, sectors) {
                     (Purpose::Flush, Some(0)) if is_issued => return Some(What::Flush { disk }),
@@ -480,13 +474,13 @@ impl Kind {
                     disk: event.bytes(*bdi).and_then(disk_of),
                 }
             }
-            Self::Completed(dev, range, operation, error) => {
+            Self::Completed(dev, range, fields, error) => {
                 let error = error.and_then(|error| event.signed(error));
                 let has_failed = error.is_some_and(|error| error != 0);
                 let range = range.and_then(|(sector, sectors)| {
                     Some((event.unsigned(sector)?, unsigned(sectors)?))
                 });
-                let (purpose, _) = operation.of(event);
+                let (purpose, _) = fields.of(event);
                 let (kind, range) = match (purpose, range) {
                     (Purpose::Flush, Some((_, 0))) => (purpose, None),
                     // A command, perhaps with data, whose length is not recorded at its issue.
