@@ -6,8 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::ids::WakerId;
+use crate::list::{push, with_room};
 use crate::state::{Interval, State};
-use crate::tiles::{Kinds, Tiles, push, with_room};
+use crate::tiles::{Kinds, Tiles};
 use crate::times::{Times, differ};
 
 /// A state of a thread, and its CPU.
@@ -86,7 +87,9 @@ impl Intervals {
 
     /// The waker that ended the interval at an index.
     fn waker(&self, index: usize) -> Option<WakerId> {
-        let place = self.wakers.binary_search_by_key(&index, |(of, _)| *of as usize);
+        let place = self
+            .wakers
+            .binary_search_by_key(&index, |(of, _)| *of as usize);
         self.wakers.get(place.ok()?).map(|(_, waker)| *waker)
     }
 

@@ -59,6 +59,7 @@ mod files;
 mod ids;
 mod intervals;
 mod limits;
+mod list;
 mod locks;
 mod missing;
 mod names;

@@ -4,7 +4,7 @@
 
 use crate::context::Disk;
 use crate::ids::ThreadId;
-use crate::tiles::{push, with_room};
+use crate::list::{push, with_room};
 
 /// A kernel function, run by a timer or a worker, that identifies a limit or a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@
 //! the lock.
 
 use crate::ids::{ThreadId, WakerId};
-use crate::tiles::{push, with_room};
+use crate::list::{push, with_room};
 
 /// An operation of `futex` on a lock with priority inheritance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,7 +26,7 @@ use foldhash::HashMap;
 
 use crate::context::Disk;
 use crate::ids::ThreadId;
-use crate::tiles::{push, with_room};
+use crate::list::{push, with_room};
 use crate::wanted::Spans;
 
 /// Maximum number of completed requests of a disk that are kept until the end of a wait is seen.

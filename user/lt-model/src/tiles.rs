@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use foldhash::HashMap;
 
+use crate::list::push;
 use crate::times::Times;
 
 /// Distinct values, each stored once with a number.
@@ -125,19 +126,6 @@ impl Tiles {
     }
 }
 
-/// Adds an element, growing a full vector by a quarter: doubling would leave up to half of it unused.
-pub(crate) fn push<T>(list: &mut Vec<T>, value: T) {
-    if list.len() == list.capacity() {
-        list.reserve_exact((list.len() / 4).max(4));
-    }
-    list.push(value);
-}
-
-/// Memory that [`push`] needs for elements of this total size.
-pub(crate) fn with_room(bytes: usize) -> usize {
-    bytes + bytes / 4 + 64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,16 +152,6 @@ mod tests {
             }
             prop_assert_eq!(tiles.get(tiles.len()), None);
         }
-    }
-
-    #[test]
-    fn a_growing_list_has_little_unused_room() {
-        let mut list = Vec::new();
-        for i in 0..1000 {
-            push(&mut list, i);
-            assert!(list.capacity() <= list.len() + list.len() / 4 + 4);
-        }
-        assert!(list.into_iter().eq(0..1000));
     }
 
     #[test]

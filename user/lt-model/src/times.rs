@@ -7,7 +7,7 @@
 //! highs   from the first on 7, from the third on 8
 //! ```
 
-use crate::tiles::push;
+use crate::list::push;
 
 /// Times in order, ns.
 #[derive(Debug, Clone, Default)]
@@ -58,14 +58,18 @@ impl Times {
         if *of != high {
             return *first;
         }
-        let end = self.highs.get(place + 1).map_or(self.len(), |(end, _)| *end);
+        let end = self
+            .highs
+            .get(place + 1)
+            .map_or(self.len(), |(end, _)| *end);
         let lows = self.lows.get(*first..end).unwrap_or_default();
         first + lows.partition_point(|low| *low < time as u32)
     }
 
     /// Number of times before or at `time`.
     pub(crate) fn until(&self, time: u64) -> usize {
-        time.checked_add(1).map_or(self.len(), |next| self.before(next))
+        time.checked_add(1)
+            .map_or(self.len(), |next| self.before(next))
     }
 }
 

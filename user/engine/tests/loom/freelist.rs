@@ -318,8 +318,7 @@ const COOL_LOAD: &str = "let word = hot.load(Acquire);";
 const WARM: &str = "hot.cmpxchg(word, with, Full)";
 const POP: &str = "stack.head.cmpxchg(head, below, Full)";
 const PUSH: &str = "stack.head.cmpxchg(head, above, Full)";
-const HEAD: &str =
-    "// Acquire: the link, and what the last owner left in the cell, are read later.
+const HEAD: &str = "// Acquire: the link, and what the last owner left in the cell, are read later.
             let head = stack.head.load(Acquire);";
 const SUSPECT: &str = "self.0.cmpxchg(word, note, Full)";
 const END: &str = "self.0.cmpxchg(word, word & !STATE, Relaxed)";

@@ -7,9 +7,10 @@ use super::limits::Looked;
 use crate::context::{Context, Disk, Handler, Raiser, Vector};
 use crate::ids::ThreadId;
 use crate::limits::Function;
+use crate::list::with_room;
 use crate::processor::{Stretches, Use};
 use crate::request::{Kind, Request};
-use crate::tiles::{Kinds, Tiles, with_room};
+use crate::tiles::{Kinds, Tiles};
 use crate::times::{Times, differ};
 
 /// Time after an interrupt, ns, in which a wakeup of a thread to which it defers work is attributed to the interrupt.

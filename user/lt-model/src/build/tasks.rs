@@ -12,12 +12,13 @@ use crate::context::{Context, Disk};
 use crate::event::Priority;
 use crate::ids::{ThreadId, WakerId};
 use crate::intervals::{Doing, Intervals, Stored};
+use crate::list::{push, with_room};
 use crate::locks::Futex;
 use crate::names::Name;
 use crate::sleep::Sleep;
 use crate::state::{Interval, State, Unrecorded};
 use crate::thread::Thread;
-use crate::tiles::{Kinds, push, with_room};
+use crate::tiles::Kinds;
 
 /// The current state of a thread.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 
 use super::FileName;
 use crate::ids::ThreadId;
-use crate::tiles::{push, with_room};
+use crate::list::{push, with_room};
 use crate::times::{Times, differ};
 
 /// The calls of a thread, in time order.
