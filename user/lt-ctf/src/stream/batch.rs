@@ -94,11 +94,16 @@ impl Batch {
         (&self.context, self.context_at, self.packet_context)
     }
 
+    /// Returns the positions of the anchors of an event, and other values after them.
+    #[inline]
+    pub(crate) fn anchors(&self, record: Record) -> &[u64] {
+        self.values.get(record.values as usize..).unwrap_or_default()
+    }
+
     /// Returns the position of an anchor of an event.
     #[inline]
     pub(crate) fn anchor(&self, record: Record, anchor: u32) -> Option<u64> {
-        let index = record.values as usize + anchor as usize;
-        self.values.get(index).copied()
+        self.anchors(record).get(anchor as usize).copied()
     }
 
     /// Sets the slots that the class of an event reads to their values in this event.
