@@ -97,7 +97,9 @@ impl Batch {
     /// Returns the positions of the anchors of an event, and other values after them.
     #[inline]
     pub(crate) fn anchors(&self, record: Record) -> &[u64] {
-        self.values.get(record.values as usize..).unwrap_or_default()
+        self.values
+            .get(record.values as usize..)
+            .unwrap_or_default()
     }
 
     /// Returns the position of an anchor of an event.
