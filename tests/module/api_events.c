@@ -358,7 +358,7 @@ void references(void)
 	CHECK(!latency_tracker_event_in(t, &key, 8, NULL));
 	latency_tracker_event_put(t, NULL);
 	latency_tracker_event_put(t, ERR_PTR(-ENOENT));
-	/* Numbers that were never returned as a reference: for the live event, for no cell, for no chunk. */
+	/* Numbers never returned as a reference: for the live event, no cell, no chunk. */
 	not_a_reference(t, 0);
 	not_a_reference(t, 1);
 	not_a_reference(t, 2);

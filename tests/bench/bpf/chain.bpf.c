@@ -293,7 +293,7 @@ int BPF_PROG(expired)
 
 	if (!cpu)
 		return 0;
-	/* A timer of an interrupt may be nested in a timer of a softirq, not the other way round. */
+	/* A timer of an interrupt may be nested in a timer of a softirq, not vice versa. */
 	if (cpu->timer.number) {
 		cpu->timer.number = 0;
 		return 0;

@@ -468,7 +468,7 @@ static noinline void ltb_raise_in_irq(const struct ltb_way *way)
 	preempt_count_sub(HARDIRQ_OFFSET);
 }
 
-/* Calls ltb_raise_in_irq() while another task seems to run, and the softirq thread seems to sleep. */
+/* ltb_raise_in_irq() while another task seems to run, and the softirq thread to sleep. */
 static noinline void ltb_raise(const struct ltb_way *way)
 {
 	struct task_struct *thread = way->thread;

@@ -40,7 +40,7 @@ static void report(const char *what, const char *id, u64 live, u64 total, u64 ca
 	pr_info("result %s_%s %llu %llu %llu\n", what, id, live, total, calls);
 }
 
-/* Makes a store for the live events, and for ended events that are free only after a grace period. */
+/* Makes a store for live events, and for ended ones that a grace period must free. */
 static void *create(const struct lts_structure *structure, u64 live, u64 calls)
 {
 	return structure->create(live + live / 16 + 1 + (structure->deferred ? calls : 0));
@@ -285,7 +285,7 @@ static void member(unsigned int cpu, void *arg)
 				cpu_relax();
 				err = structure->end(crowd->store, key);
 			}
-			/* Counts as lost: without the retries, the event would have remained live. */
+			/* Lost: without the retries, the event would have remained live. */
 			if (!err)
 				share->lost++;
 		}

@@ -152,7 +152,7 @@ again:
 			at = next;
 			continue;
 		}
-		/* Fails if the preceding object was removed meanwhile, too, or an object was added. */
+		/* Fails if the preceding object was removed, or an object was added. */
 		if (cmpxchg(link, at, next & ~LTS_REMOVED) != at)
 			goto again;
 		at = next & ~LTS_REMOVED;
