@@ -271,10 +271,10 @@ impl Probes {
         Next::Keep
     }
 
-    /// Handles the move to another CPU of a task that may have a tip. While the task is moved, it is
-    /// not switched in, and no other CPU claims its waiting tip: see "Two CPUs" in tips.rs. A tip in
-    /// doubt is left alone, since the next waker must find it: if the task is moved, its wait
-    /// remains unknown.
+    /// Handles the move to another CPU of a task that may have a tip. While the task is moved, it
+    /// is not switched in, and no other CPU claims its waiting tip: see "Two CPUs" in tips.rs. A
+    /// tip in doubt is left alone, since the next waker must find it: if the task is moved, its
+    /// wait remains unknown.
     pub(super) fn moved(&self, guard: &Guard, task: &TaskRef<'_>, to: u32) {
         let waits = |tip: &Tip<'_>| !is_in_doubt(tip) && Seen(tip).is_waiting();
         let change = |tip: &mut Tip<'_>| {
