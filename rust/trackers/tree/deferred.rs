@@ -26,7 +26,7 @@
 //! kthread worker is woken only if it is idle: these tracepoints are the only link to a work item
 //! that is queued while the worker is busy.
 //!
-//! Documentation/design/testing.md lists the traps by number.
+//! "Trap N" is a row of the table of kernel traps in Documentation/design/testing.md.
 //!
 //! # Two CPUs
 //!

@@ -409,8 +409,8 @@ impl Cpus {
         }
     }
 
-    /// Notes that the function of a timer is called in a softirq that the current task serves; the
-    /// timer was not due before `since`.
+    /// Notes that the function of a timer is called in a softirq that the current task serves.
+    /// `since` is when the timer's clock was last set, or 0: an earlier due time counts as `since`.
     #[inline(always)]
     pub(super) fn enter_soft_timer(
         &self,

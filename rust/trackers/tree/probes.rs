@@ -11,7 +11,7 @@
 //!               (percpu)         tip                  tip (percpu)       tip, (percpu)
 //! ```
 //!
-//! Documentation/design/testing.md lists the traps by number.
+//! "Trap N" is a row of the table of kernel traps in Documentation/design/testing.md.
 
 use super::{
     chain::{Kind, Look, Step, Words},

@@ -3,7 +3,8 @@
 //! Handles the waking of a task: a chain continues to the task, or the waking is noted on its
 //! existing tip.
 //!
-//! See "Two CPUs" in tips.rs. Documentation/design/testing.md lists the traps by number.
+//! See "Two CPUs" in tips.rs. "Trap N" is a row of the table of kernel traps in
+//! Documentation/design/testing.md.
 
 use super::{
     chain::{note, Kind, State, Step, Words, MERGED, NOTES, PLACE, WAKER, WOKEN},

@@ -2,7 +2,8 @@
 
 //! The activity of a CPU: its hard interrupt, with the timer in it, and its tasks.
 //!
-//! See the head of percpu.rs. Documentation/design/testing.md lists the traps by number.
+//! See the head of percpu.rs. "Trap N" is a row of the table of kernel traps in
+//! Documentation/design/testing.md.
 
 use super::{
     super::chain::{place_of_name, Kind, Spent, Step, Words},
@@ -285,7 +286,8 @@ impl CpuState {
         self.vector.store(0, Relaxed);
     }
 
-    /// Notes the call of the function of a timer that was not due before `since`.
+    /// Notes the call of a timer's function. `since` is when the timer's clock was last set, or 0:
+    /// an earlier due time counts as `since`.
     #[inline(always)]
     pub(crate) fn enter_timer(&self, timer: &Timer, since: u64, now: u64) {
         self.timer.enter(timer, since, now);

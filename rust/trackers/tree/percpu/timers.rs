@@ -87,7 +87,8 @@ impl Expiring {
         }
     }
 
-    /// Notes the call of the function of a timer that was not due before `since`.
+    /// Notes the call of a timer's function. `since` is when the timer's clock was last set, or 0:
+    /// an earlier due time counts as `since`.
     #[inline(always)]
     pub(super) fn enter(&self, timer: &Timer, since: u64, now: u64) {
         self.due.store(timer.due.max(since), Relaxed);

@@ -706,7 +706,8 @@ mod tests {
         assert_eq!(ended(0, (64, 0), b"WS\0"), Some((Purpose::Plain, None)));
         let flush = (Purpose::Flush, None);
         assert_eq!(ended(-5, (NOWHERE, 0), b"FF\0"), Some(flush));
-        // With or without an error or data; as LTTng records it before 5.18 if it has data; an operation on all zones.
+        // A command without data, with an error, with data, and with data as LTTng records it before Linux 5.18; then
+        // an operation on all zones.
         let command = (Purpose::Other, Some((NOWHERE, 0)));
         for (error, place, letters) in [
             (0, (NOWHERE, 0), &b"N\0"[..]),

@@ -24,10 +24,10 @@ Examples:
   latency-tracker why --unit nginx.service
   latency-tracker why --disk sda --worst -d 1m
 
-Loads the module if needed. Watches system calls, waits for a CPU, and sleeps
-that no signal can interrupt; with --disk, the requests of that disk; without
-a target, all processes and all disks. At the end, everything that was set up
-is removed again.
+Loads the module if needed. Watches system calls, uninterruptible sleeps, and
+waits for a CPU; with --disk, the requests of that disk; without a target, all
+processes and all disks. At the end, everything that was set up is removed
+again.
 
 Only an operation that ends during the run is explained. If none was late, up
 to five that have not ended are listed. Disk requests and tasks that hang in
@@ -63,8 +63,8 @@ if it has the same name.
 with no pause longer than 4.41ms; before that, it had been idle for 18.40ms`:
 from that time of day on (in UTC), the disk always had a request, except in
 short pauses. With `at least` or `or earlier`, it may have been busy before,
-which the trace does not show. Only a wait for a free tag or a free request has
-this sentence.
+which the trace does not show. The sentence follows only a wait for a free tag,
+or for a free request: then the reason is a lack of tags or throttling.
 
 `Still running: archiver (193, 195), process start 10:13:38`: of the threads
 with such requests, these still exist at the end of the run; up to four are

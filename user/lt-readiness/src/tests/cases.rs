@@ -224,7 +224,7 @@ pub(super) fn cases() -> Vec<Case> {
         ("caches", vec![cat(), (CPU3[18], text("3,7"))], vec![], Ok, "shared with no other"),
         ("caches", vec![cat(), all_share()], vec![], Warn, "L2 shared with CPU 0-1, and no resctrl group divides it for CPU 2-3"),
         ("caches", vec![cat(), all_share(), ("/sys/fs/resctrl/cpus_list", text("0-2"))], vec![], Warn, "for CPU 2"),
-        ("caches", vec![cat(), all_share(), ("/sys/fs/resctrl/cpus_list", text("0-1"))], vec![], Ok, "of their own"),
+        ("caches", vec![cat(), all_share(), ("/sys/fs/resctrl/cpus_list", text("0-1"))], vec![], Ok, "CPU 2-3 not in resctrl's root group"),
         ("EFI runtime", vec![efi(), ("/proc/cmdline", line("efi=debug,noruntime"))], vec![], Ok, "off"),
         ("EFI runtime", vec![efi(), ("/proc/cmdline", line("noefi"))], vec![], Ok, "noefi"),
         ("EFI runtime", vec![efi(), config("CONFIG_EFI_DISABLE_RUNTIME=y\n")], vec![], Ok, "off"),

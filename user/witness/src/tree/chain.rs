@@ -26,8 +26,9 @@ pub(super) struct Chain {
     pub(super) origin: Rc<Origin>,
     /// How often its threads were preempted.
     pub(super) preempted: u32,
-    /// Whether a task on the chain has woken a task that slept in the state `D` on no chain. On
-    /// PREEMPT_RT, that may have been a wait for a lock, and then the woken task stays on no chain.
+    /// Whether the module may not have this chain. Set on PREEMPT_RT if a wakeup outside hard interrupts continued the
+    /// chain to a task in the state `D` that was on no chain. The task may have waited for a lock, and the release of
+    /// a lock continues no chain.
     pub(super) may_not_be: bool,
 }
 

@@ -221,7 +221,7 @@ fn an_instance_that_replaces_another_one_counts_from_0() {
 }
 
 #[test]
-fn rows_are_sorted_by_each_column_and_back() {
+fn rows_are_sorted_by_each_column_in_both_orders() {
     let mut state = state();
     for (column, expected) in [
         (Column::P99, ["slow_disk", "late", "calls"]),
