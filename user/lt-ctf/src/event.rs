@@ -11,7 +11,7 @@ use std::fmt;
 pub use self::part::{Names, Part, Show};
 use crate::bits::{self, Order};
 use crate::program;
-use crate::schema::{Class, Encoding, FieldIndex, Int, Kind, Schema};
+use crate::schema::{Class, Encoding, Field, FieldIndex, Int, Kind, Schema};
 use crate::stream::{Batch, Record};
 use crate::trace::Trace;
 
@@ -107,7 +107,7 @@ impl<'a> Event<'a> {
 
     /// Returns a field, and the position of its first bit in the window.
     #[inline]
-    fn place(&self, field: FieldIndex) -> Option<(&'a crate::Field, u64)> {
+    fn place(&self, field: FieldIndex) -> Option<(&'a Field, u64)> {
         let field = self.class.fields.get(field.0 as usize)?;
         let anchor = self.batch.anchor(self.record, field.anchor)?;
         Some((field, anchor + u64::from(field.delta)))
@@ -117,6 +117,11 @@ impl<'a> Event<'a> {
     #[inline]
     fn integer(&self, field: FieldIndex) -> Option<(u64, bool)> {
         let (field, pos) = self.place(field)?;
+        self.integer_at(field, pos)
+    }
+
+    #[inline]
+    fn integer_at(&self, field: &Field, pos: u64) -> Option<(u64, bool)> {
         if let Some(int) = field.quick {
             return Some((
                 quick(self.batch.window().bytes, (pos >> 3) as usize, int)?,
@@ -155,6 +160,10 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn float(&self, field: FieldIndex) -> Option<f64> {
         let (field, pos) = self.place(field)?;
+        self.float_at(field, pos)
+    }
+
+    fn float_at(&self, field: &Field, pos: u64) -> Option<f64> {
         match self.schema().node(field.node).kind {
             Kind::Float(int) => {
                 let bits = self.batch.window().integer(pos, int).ok()?;
@@ -173,6 +182,11 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn bytes(&self, field: FieldIndex) -> Option<&'a [u8]> {
         let (field, pos) = self.place(field)?;
+        self.bytes_at(field, pos)
+    }
+
+    #[inline]
+    fn bytes_at(&self, field: &Field, pos: u64) -> Option<&'a [u8]> {
         let start = (pos >> 3) as usize;
         let rest = self.batch.window().bytes.get(start..)?;
         let length = |source: crate::schema::Source| {
@@ -209,14 +223,14 @@ impl<'a> Event<'a> {
         let bytes = self.batch.window().bytes;
         let anchors = self.batch.anchors(self.record);
         for (index, field) in (0..).map(FieldIndex).zip(&self.class.fields) {
-            let anchor = anchors.get(field.anchor as usize);
-            let value = match (field.quick, anchor) {
-                (Some(int), Some(anchor)) => {
-                    let at = (anchor + u64::from(field.delta)) >> 3;
-                    quick(bytes, at as usize, int).map(|value| Value::of(value, int.signed))
-                }
-                _ => self.value(index),
-            };
+            let value = anchors.get(field.anchor as usize).and_then(|anchor| {
+                let pos = anchor + u64::from(field.delta);
+                let Some(int) = field.quick else {
+                    return self.value_at(field, pos);
+                };
+                let value = quick(bytes, (pos >> 3) as usize, int)?;
+                Some(Value::of(value, int.signed))
+            });
             each(index, value);
         }
     }
@@ -224,14 +238,18 @@ impl<'a> Event<'a> {
     /// Returns the value of a field; `None` where [`Event::values`] has none.
     #[must_use]
     pub fn value(&self, field: FieldIndex) -> Option<Value<'a>> {
-        let node = self.class.fields.get(field.0 as usize)?.node;
-        match self.schema().node(node).kind {
-            Kind::Float(_) => self.float(field).map(Value::Float),
+        let (field, pos) = self.place(field)?;
+        self.value_at(field, pos)
+    }
+
+    fn value_at(&self, field: &Field, pos: u64) -> Option<Value<'a>> {
+        match self.schema().node(field.node).kind {
+            Kind::Float(_) => self.float_at(field, pos).map(Value::Float),
             Kind::Int { .. } | Kind::Bool(_) | Kind::Bits { .. } | Kind::Leb { .. } => {
-                let (value, signed) = self.integer(field)?;
+                let (value, signed) = self.integer_at(field, pos)?;
                 Some(Value::of(value, signed))
             }
-            _ => self.bytes(field).map(Value::Bytes),
+            _ => self.bytes_at(field, pos).map(Value::Bytes),
         }
     }
 }
