@@ -91,7 +91,7 @@ about a second, and show how long operations may not have been seen.";
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
     /// Watch the process with this PID, or with this name if no other process has it.
-    #[arg(short, long, value_name = "PID|NAME", group = "target", value_parser = process, add = ArgValueCompleter::new(completion::pids))]
+    #[arg(short, long, value_name = "PID|NAME", group = "target", value_parser = process, add = ArgValueCompleter::new(completion::pids_and_names))]
     pub(crate) pid: Option<u32>,
     /// Watch the processes of this systemd unit.
     #[arg(long, value_name = "UNIT", group = "target")]
