@@ -568,12 +568,14 @@ impl Builder {
         let by = by.filter(|by| !self.may_be_held_back(*by));
         let by_limit = (by, is_limited);
         let queued = self.requests.reach(time, stage, place, sectors, by_limit);
-        let (Some(thread), Stage::Allocated) = (by, stage) else {
+        let Some(thread) = by else {
             return;
         };
         let task = self.tasks.of(thread);
-        let slept = task.slept_since;
-        let last = std::mem::replace(&mut task.got_request, time);
+        if stage == Stage::Issued {
+            task.issued = time;
+        }
+        let (slept, issued) = (task.slept_since, task.issued);
         let Some(queued) = queued else {
             return;
         };
@@ -589,8 +591,8 @@ impl Builder {
         self.requests.served.waited(place.0, wait, self.over);
         match self.over {
             true => self.signs.count(),
-            // The sleep may have been in a driver such as nbd or mmc, to which the thread issued its last request.
-            false if last >= queued => {}
+            // The sleep may have been in a driver such as nbd or mmc, to which the thread issued another request.
+            false if issued >= queued => {}
             false => self.signs.allocates(thread, wait, place.0),
         }
     }

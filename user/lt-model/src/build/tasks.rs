@@ -52,8 +52,8 @@ pub(super) struct Task {
     pub(super) assumed: Option<(Sleep, Option<Name>)>,
     /// Start of its last sleep, if a wakeup ended it.
     pub(super) slept_since: Option<u64>,
-    /// When it last got a request of a disk for a bio; 0 if it never did.
-    pub(super) got_request: u64,
+    /// When it last issued a request to a driver itself; 0 if it never did.
+    pub(super) issued: u64,
     /// The disk, if the thread is about to sleep because it has dirtied too much data.
     pub(super) dirty: Option<Option<Disk>>,
     /// The processors on which it may run; `None` if it may run on all.
@@ -155,7 +155,7 @@ impl Tasks {
             pending: None,
             assumed: None,
             slept_since: None,
-            got_request: 0,
+            issued: 0,
             dirty: None,
             runs_on: self.affine.get(&tid).cloned(),
             named_at: 0,

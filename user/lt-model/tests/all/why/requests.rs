@@ -293,6 +293,9 @@ fn a_sleep_between_two_requests_need_not_be_a_wait_for_the_second_one() {
         let second = [request(103, Stage::Allocated, DISK, 136)];
         let waits = [bios, &first, &of_nine, &second].concat();
         assert_eq!(parts(&waits), "9's 100");
+        // 7 has not issued the first request: a worker will.
+        let waits = [bios, &first[..1], &of_nine, &second].concat();
+        assert_eq!(parts(&waits), "Unallocated 100");
     }
 }
 
