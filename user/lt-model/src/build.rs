@@ -350,13 +350,14 @@ impl Builder {
         }
         let thread = self.cpus.get(cpu).and_then(|at| at.thread());
         let tid = thread.and_then(|thread| self.tid(thread));
-        let before = self.files.bytes();
+        let (files, calls) = (self.files.bytes(), self.calls.bytes());
         let ended = self.files.see(time, tid, event);
         if let (Some((begin, file)), Some(thread)) = (ended, thread) {
             self.keep_call(thread, (begin, time), file);
         }
-        if self.files.bytes() > before {
-            // A path, or the table of a new process, may take more memory than `check_limit` expects of one event.
+        if self.files.bytes() > files || self.calls.bytes() > calls + 1024 {
+            // A path, the table of a new process, or the first call of a thread may take more memory than
+            // `check_limit` expects of one event.
             self.unchecked = 0;
         }
         self.check_limit();

@@ -342,9 +342,6 @@ impl Files {
     }
 
     fn begins(&mut self, time: u64, tid: Option<i32>, call: &[u8], access: Access<'_>) {
-        if let Some(tid) = tid {
-            self.calls.remove(&tid);
-        }
         let step = self.step;
         let (fd, file, then) = match access {
             // The call, for example close(-1), is kept, so that its end does not seem to lack a start.
