@@ -29,6 +29,14 @@ pub fn comm(proc: &Path, pid: u32) -> Option<Vec<u8>> {
     Some(comm)
 }
 
+/// The process of a thread, as `proc` shows it. `None` if there is no such thread.
+pub fn process_of(proc: &Path, tid: u32) -> Option<u32> {
+    let status = fs::read(proc.join(format!("{tid}/status"))).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    process.trim().parse().ok()
+}
+
 /// The processes with this name, as `proc` shows them. The kernel keeps names of more than 15 bytes for kernel threads
 /// only. For a program, such a name is compared with the command line.
 pub fn named(proc: &Path, name: &str) -> BTreeSet<u32> {
@@ -126,6 +134,24 @@ mod tests {
         assert_eq!(named("kworker/0:1-events"), [10]);
         assert!(named("systemd-journa").is_empty());
         assert!(named("").is_empty());
+    }
+
+    #[test]
+    fn a_thread_has_a_process() {
+        let proc = tempfile::tempdir().unwrap();
+        for (tid, status) in [
+            (190, "Name:\tarchiver\nUmask:\t0022\nTgid:\t190\n"),
+            (193, "Name:\tTgid:\\nTgid:\t7\nTgid:\t190\nPid:\t193\n"),
+            (194, "Name:\tarchiver\n"),
+        ] {
+            let own = proc.path().join(tid.to_string());
+            fs::create_dir(&own).unwrap();
+            fs::write(own.join("status"), status).unwrap();
+        }
+        let process_of = |tid| process_of(proc.path(), tid);
+        assert_eq!(process_of(190), Some(190));
+        assert_eq!(process_of(193), Some(190));
+        assert_eq!((process_of(194), process_of(195)), (None, None));
     }
 
     #[test]
