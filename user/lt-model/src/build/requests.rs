@@ -13,6 +13,8 @@
 //!
 //! If an event may be of any of several bios or requests, these are doubtful from then on: their times are unknown, and
 //! so is their thread, unless all have the same one.
+//!
+//! Flushes and commands have no position. All flushes of a disk are alike, and so are all its commands.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +28,8 @@ use crate::missing::Events;
 use crate::request::{Kind, Request};
 use crate::served::{Done, Log};
 
-/// Maximum number of bios and requests in flight. More means that some ended without an event, such as the bios of a
-/// device without requests.
+/// Maximum number of bios and requests in flight; also of the flushes, and of the commands, of a disk. More means that
+/// some ended without an event, such as the bios of a device without requests.
 const MOST: usize = 16 << 10;
 
 /// Maximum number of bios and requests with the same first sector, which bounds the time for an event. There may be one
@@ -136,40 +138,76 @@ pub(super) struct Requests {
     /// Bios and requests by first sector, in the order of their arrival.
     held: BTreeMap<u64, Vec<Held>>,
     len: usize,
-    flushes: HashMap<Disk, Flushes>,
+    flushes: HashMap<Disk, Alike>,
+    /// Commands without a position.
+    commands: HashMap<Disk, Alike>,
     /// What the disks served while threads waited for a free request.
     served: Log,
 }
 
-/// Flushes of a disk: their number at the driver, since when the driver has had any, and when the last one was issued.
-/// The last time is `None` if the driver had another flush then: which of them ends next is not known.
+/// The flushes, or the commands, of a disk at the driver. If there are several, it is not known which one ends next.
 #[derive(Debug, Default)]
-struct Flushes {
-    under_way: u32,
-    since: u64,
-    issued: Option<u64>,
+struct Alike {
+    /// When each was issued, in time order. The latest counts as the next one to end. So the driver has had at least
+    /// one since the first of these times.
+    issued: Vec<u64>,
+    /// Whether it is not known when the next one to end was issued.
+    is_doubtful: bool,
+}
+
+impl Alike {
+    /// Adds one that is issued now. If there are too many, drops the older half, and returns when the first of these
+    /// was issued.
+    fn issue(&mut self, time: u64) -> Option<u64> {
+        self.is_doubtful |= !self.issued.is_empty();
+        let is_full = self.issued.len() >= MOST;
+        let dropped = self.issued.first().copied().filter(|_| is_full);
+        if is_full {
+            self.issued.drain(..MOST / 2);
+        }
+        self.issued.push(time);
+        dropped
+    }
+
+    /// Removes the next one to end. Returns when it was issued, and whether this is certain.
+    fn end(&mut self) -> Option<(u64, bool)> {
+        let issued = self.issued.pop()?;
+        let is_known = !self.is_doubtful;
+        self.is_doubtful &= !self.issued.is_empty();
+        Some((issued, is_known))
+    }
 }
 
 impl Requests {
     /// Forgets all requests, since events of them may be missing until `time`.
     pub(super) fn clear(&mut self, time: u64) {
-        let issued = |held: &Held| Some((held.disk, held.issued?));
-        let all = self.held.values().flatten();
-        for (disk, of) in self.flushes.iter().filter(|(_, of)| of.under_way > 0) {
-            self.served.may_flush(*disk, of.since, time);
+        for (disk, of) in &self.flushes {
+            if let Some(since) = of.issued.first() {
+                self.served.may_flush(*disk, *since, time);
+            }
         }
-        self.served.lost(time, all.filter_map(issued));
+        let issued = |held: &Held| Some((held.disk, held.issued?));
+        let requests = self.held.values().flatten().filter_map(issued);
+        let commands = self.commands.iter();
+        let commands = commands
+            .flat_map(|(disk, of)| of.issued.iter().map(move |issued| (*disk, *issued)));
+        self.served.lost(time, requests.chain(commands));
         self.held.clear();
         self.flushes.clear();
+        self.commands.clear();
         self.len = 0;
     }
 
     /// Maximum memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
+        let alike = self.flushes.values().chain(self.commands.values());
+        let issued: usize = alike.map(|of| of.issued.capacity()).sum();
         // The first one at a sector gets room for four.
         (self.held.len() * 4 + self.len * 2) * size_of::<Held>()
             + self.held.len() * 2 * (size_of::<Vec<Held>>() + size_of::<u64>())
-            + self.flushes.len() * 2 * size_of::<(Disk, Flushes)>()
+            // A list may double with the next flush or command.
+            + issued * 2 * size_of::<u64>()
+            + (self.flushes.len() + self.commands.len()) * 2 * size_of::<(Disk, Alike)>()
             + self.served.bytes()
     }
 
@@ -210,6 +248,10 @@ impl Requests {
                 let bio = self.allocate(time, place, sectors, by);
                 let is_own = by.is_some() && bio.of == by && !bio.is_doubtful;
                 bio.queued.filter(|_| is_own)
+            }
+            Stage::Issued if place.1 == NOWHERE => {
+                self.command(time, place.0);
+                None
             }
             Stage::Issued => {
                 self.issue(time, place, sectors);
@@ -266,9 +308,7 @@ impl Requests {
     /// Issues a request: a bio, with those that were merged into it, or a request that the driver gave back.
     fn issue(&mut self, time: u64, (disk, sector): (Disk, u64), sectors: u32) {
         let bio = self.take_bio(disk, sector, sectors);
-        // Unlike requests with a position, all commands of a disk are alike: this need not be the one in flight.
-        let may_be_again = bio.is_none() && sector != NOWHERE;
-        if may_be_again && self.issue_again(time, (disk, sector), sectors) {
+        if bio.is_none() && self.issue_again(time, (disk, sector), sectors) {
             return;
         }
         let mut request = bio.unwrap_or_else(|| Held::new(disk));
@@ -459,27 +499,35 @@ impl Requests {
         self.put_rest(old, sectors, rest);
     }
 
+    /// Records that a command without a position is issued to the driver.
+    fn command(&mut self, time: u64, disk: Disk) {
+        let of = self.commands.entry(disk).or_default();
+        if let Some(dropped) = of.issue(time) {
+            self.served.forgets(disk, dropped);
+        }
+    }
+
     /// Records that a flush is issued to the driver.
     pub(super) fn flush(&mut self, time: u64, disk: Disk) {
         let of = self.flushes.entry(disk).or_default();
-        of.issued = (of.under_way == 0).then_some(time);
-        of.since = of.issued.unwrap_or(of.since);
-        of.under_way += 1;
+        if let Some(dropped) = of.issue(time) {
+            self.served.may_flush(disk, dropped, u64::MAX);
+        }
     }
 
     /// Handles the end of a flush. Returns the flush, if its start is known.
     pub(super) fn flushed(&mut self, time: u64, disk: Disk) -> Option<Request> {
         let of = self.flushes.get_mut(&disk);
-        let Some(of) = of.filter(|of| of.under_way > 0) else {
+        let ended = of.and_then(|of| of.end().map(|ended| (ended, of.issued.is_empty())));
+        let Some(((issued, is_known), is_last)) = ended else {
             // The start of this flush, or of one that has ended in its place, was not seen.
             self.served.may_flush(disk, 0, time);
             return None;
         };
-        of.under_way -= 1;
-        if of.under_way == 0 {
-            self.served.flushes(disk, of.since, time);
+        if is_last {
+            self.served.flushes(disk, issued, time);
         }
-        Some(request(Held::new(disk), of.issued?, Kind::Flush))
+        is_known.then(|| request(Held::new(disk), issued, Kind::Flush))
     }
 
     /// Completes a request, or a part of it. Returns the request, unless its issue was not seen or may be that of
@@ -491,6 +539,17 @@ impl Requests {
         (sector, sectors): (u64, u32),
         kind: Kind,
     ) -> (Option<Request>, Option<Done>) {
+        if sector == NOWHERE {
+            let ended = self.commands.get_mut(&disk).and_then(Alike::end);
+            let (issued, is_known) = ended.unwrap_or((time, false));
+            let known = is_known.then(|| request(Held::new(disk), issued, kind));
+            let done = Done {
+                issued,
+                completed: time,
+                of: None,
+            };
+            return (known, Some(done));
+        }
         let taken = self.take_request(disk, sector, sectors);
         let Some((mut held, issued)) = taken.and_then(|held| Some((held, held.issued?))) else {
             let unseen = Done {
@@ -847,7 +906,44 @@ mod tests {
             done.map(|done| done.issued)
         };
         assert_eq!([end(30), end(900)], [Some(20), Some(10)]);
-        assert_eq!(requests.len, 0);
+    }
+
+    /// Whether what the disk served in a later wait is a lower bound, if all its commands end before.
+    fn is_least_after_commands(mut requests: Requests) -> bool {
+        let end = 1 << 20;
+        for _ in 0..requests.commands[&DISK].issued.len() {
+            let (_, done) = requests.complete(end, DISK, (NOWHERE, 0), Kind::Other);
+            assert!(done.unwrap().issued < end);
+        }
+        let wait = (end + 1, end + 9);
+        requests.served.waited(DISK, wait, false);
+        let served = requests.into_served().during(DISK, &[wait]);
+        served.unwrap().is_least
+    }
+
+    #[test]
+    fn many_commands_in_flight_are_known() {
+        let mut requests = Requests::default();
+        let number = 2 * MOST_ALIKE;
+        for time in 0..number as u64 {
+            for disk in [DISK, MAPPED, Disk(0)] {
+                requests.reaches(time, Stage::Issued, (disk, NOWHERE), 0);
+            }
+        }
+        for disk in [MAPPED, Disk(0)] {
+            assert_eq!(requests.commands[&disk].issued.len(), number);
+        }
+        assert!(!is_least_after_commands(requests));
+    }
+
+    #[test]
+    fn commands_that_never_end_do_not_pile_up() {
+        let mut requests = Requests::default();
+        for time in 0..10 * MOST as u64 {
+            requests.reaches(time, Stage::Issued, (DISK, NOWHERE), 0);
+            assert!(requests.commands[&DISK].issued.len() <= MOST);
+        }
+        assert!(is_least_after_commands(requests));
     }
 
     /// Of several flushes at the driver, it is not known which one ends, but the driver has one until all have ended.
