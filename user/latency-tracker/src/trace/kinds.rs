@@ -41,6 +41,7 @@ pub(super) enum Kind {
     Ipi(String),
     IpiEnd,
     Request(Stage, FieldIndex, FieldIndex, RequestFields),
+    Requeue(FieldIndex, FieldIndex, RequestFields),
     Remap([FieldIndex; 4], Option<FieldIndex>),
     Dirty(FieldIndex, FieldIndex),
     Completed(
@@ -199,6 +200,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "block_bio_queue" => Kind::Request(Stage::Queued, field("dev")?, field("sector")?, fields),
         "block_getrq" => Kind::Request(Stage::Allocated, field("dev")?, field("sector")?, fields),
         "block_rq_issue" => Kind::Request(Stage::Issued, field("dev")?, field("sector")?, fields),
+        "block_rq_requeue" => Kind::Requeue(field("dev")?, field("sector")?, fields),
         "block_bio_remap" => Kind::Remap(
             [
                 field("old_dev")?,
@@ -286,6 +288,11 @@ fn vector(name: &str) -> Option<Kind> {
         "local_timer" => Kind::TimerEnd,
         _ => Kind::IpiEnd,
     })
+}
+
+/// The length of a request from its number of sectors; 0 if not recorded.
+fn length(sectors: Option<u64>) -> u32 {
+    sectors.and_then(|n| u32::try_from(n).ok()).unwrap_or(0)
 }
 
 /// The disk of a `bdi`, such as `253:3`.
@@ -452,9 +459,17 @@ impl Kind {
                     stage: *stage,
                     disk,
                     sector,
-                    sectors: sectors.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
+                    sectors: length(sectors),
                 }
             }
+            Self::Requeue(dev, sector, fields) => What::Requeued {
+                disk: Disk(unsigned(*dev)?),
+                range: match fields.of(event) {
+                    (Purpose::Flush, Some(0)) => None,
+                    (_, Some(0)) => Some((NOWHERE, 0)),
+                    (_, sectors) => Some((event.unsigned(*sector)?, length(sectors))),
+                },
+            },
             Self::Remap([old_dev, old_sector, dev, sector], sectors) => {
                 let sectors = sectors.and_then(unsigned);
                 // A flush has no position.
@@ -650,6 +665,39 @@ mod tests {
         assert_eq!(said("block:block_rq_issue", &other), Some(Some(true)));
         // The event is useless without the number of the disk.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
+    }
+
+    #[test]
+    fn a_request_a_flush_or_a_command_is_given_back() {
+        let text = || json!({"type": "null-terminated-string"});
+        let given_back = |name, (sector, sectors): (u64, u32), class, purpose: &[u8]| {
+            let fields = [
+                ("dev", unsigned(32), &(8u32 << 20).to_le_bytes()[..]),
+                ("sector", unsigned(64), &sector.to_le_bytes()),
+                ("nr_sector", unsigned(32), &sectors.to_le_bytes()),
+                ("rwbs", class, purpose),
+            ];
+            let dir = trace_of(name, &fields);
+            let mut reader = Reader::open(dir.path()).unwrap();
+            let kind = kind(reader.classes().next().unwrap()).unwrap();
+            let Some(Item::Event(event)) = reader.next().unwrap() else {
+                panic!("no event");
+            };
+            match kind.what(&event, Release(7, 2)) {
+                Some(What::Requeued { disk, range }) if disk == Disk(8 << 20) => range,
+                other => panic!("{other:?}"),
+            }
+        };
+        for (place, letters, bits, range) in [
+            ((64, 8), &b"R\0"[..], 1u32 << 2, Some((64, 8))),
+            ((0, 0), b"FF\0", 1 << 8 | 1 << 10, None),
+            ((0, 0), b"N\0", 0, Some((NOWHERE, 0))),
+        ] {
+            let bits = bits.to_le_bytes();
+            let perf = given_back("block:block_rq_requeue", place, text(), letters);
+            let lttng = given_back("block_rq_requeue", place, unsigned(32), &bits);
+            assert_eq!((perf, lttng), (range, range), "{letters:?}");
+        }
     }
 
     #[test]

@@ -11,6 +11,9 @@
 //!         lower bio                     `- merged into the issued request: gone
 //! ```
 //!
+//! A request that the driver gives back is like a bio that has not been issued. Without an event of this
+//! (`block_rq_requeue`), only its next issue shows it.
+//!
 //! If an event may be of any of several bios or requests, these are doubtful from then on: their times are unknown, and
 //! so is their thread, unless all have the same one.
 //!
@@ -53,6 +56,8 @@ struct Held {
     has_bio: bool,
     /// Whether the driver has completed a part of it.
     is_part: bool,
+    /// Whether this is a request that the driver has given back, and that waits to be issued again.
+    is_back: bool,
     /// Whether the last event may be that of another bio or request.
     is_doubtful: bool,
     /// The bio of a stacked device that was passed on as this one: the device and the first sector there.
@@ -72,6 +77,7 @@ impl Held {
             left: 0,
             has_bio: false,
             is_part: false,
+            is_back: false,
             is_doubtful: false,
             upper: None,
         }
@@ -85,7 +91,12 @@ impl Held {
 
     /// Whether it is a bio that a stacked device has just passed on, and that is not submitted yet.
     fn is_passed_on(&self) -> bool {
-        self.queued.is_none() && self.allocated.is_none() && self.issued.is_none()
+        self.queued.is_none() && !self.has_request() && self.issued.is_none()
+    }
+
+    /// Whether it is seen to have a `struct request` of the disk, unless it is at the driver.
+    fn has_request(&self) -> bool {
+        self.allocated.is_some() || self.is_back
     }
 
     /// Cuts a bio to its first sectors, which get a request or are passed on now. Returns a bio for the rest, whose
@@ -151,6 +162,9 @@ struct Alike {
     /// When each was issued, in time order. The latest counts as the next one to end. So the driver has had at least
     /// one since the first of these times.
     issued: Vec<u64>,
+    /// When those were issued that the driver has given back, and that wait to be issued again. One of them may still
+    /// be at the driver, if the driver has refused another one without an event of its issue.
+    back: Vec<u64>,
     /// Whether it is not known when the next one to end was issued.
     is_doubtful: bool,
 }
@@ -160,6 +174,7 @@ impl Alike {
     /// was issued.
     fn issue(&mut self, time: u64) -> Option<u64> {
         self.is_doubtful |= !self.issued.is_empty();
+        self.back.pop();
         let is_full = self.issued.len() >= MOST;
         let dropped = self.issued.first().copied().filter(|_| is_full);
         if is_full {
@@ -171,10 +186,23 @@ impl Alike {
 
     /// Removes the next one to end. Returns when it was issued, and whether this is certain.
     fn end(&mut self) -> Option<(u64, bool)> {
-        let issued = self.issued.pop()?;
+        let issued = self.issued.pop().or_else(|| self.back.pop())?;
         let is_known = !self.is_doubtful;
-        self.is_doubtful &= !self.issued.is_empty();
+        self.is_doubtful &= !self.issued.is_empty() || !self.back.is_empty();
         Some((issued, is_known))
+    }
+
+    /// The driver gives one of them back, or one that it has not accepted.
+    fn give_back(&mut self) {
+        if let Some(issued) = self.issued.pop() {
+            self.back.push(issued);
+            self.is_doubtful = true;
+        }
+    }
+
+    /// When those were issued that may be at the driver.
+    fn all(&self) -> impl Iterator<Item = u64> {
+        self.issued.iter().chain(&self.back).copied()
     }
 }
 
@@ -182,15 +210,16 @@ impl Requests {
     /// Forgets all requests, since events of them may be missing until `time`.
     pub(super) fn clear(&mut self, time: u64) {
         for (disk, of) in &self.flushes {
-            if let Some(since) = of.issued.first() {
-                self.served.may_flush(*disk, *since, time);
+            if let Some(since) = of.all().min() {
+                self.served.may_flush(*disk, since, time);
             }
         }
         let issued = |held: &Held| Some((held.disk, held.issued?));
         let requests = self.held.values().flatten().filter_map(issued);
-        let commands = self.commands.iter();
-        let commands = commands
-            .flat_map(|(disk, of)| of.issued.iter().map(move |issued| (*disk, *issued)));
+        let commands = self.commands.iter().flat_map(|(disk, of)| {
+            let issued = of.all();
+            issued.map(move |issued| (*disk, issued))
+        });
         self.served.lost(time, requests.chain(commands));
         self.held.clear();
         self.flushes.clear();
@@ -201,7 +230,8 @@ impl Requests {
     /// Maximum memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let alike = self.flushes.values().chain(self.commands.values());
-        let issued: usize = alike.map(|of| of.issued.capacity()).sum();
+        let issued = alike.map(|of| of.issued.capacity() + of.back.capacity());
+        let issued: usize = issued.sum();
         // The first one at a sector gets room for four.
         (self.held.len() * 4 + self.len * 2) * size_of::<Held>()
             + self.held.len() * 2 * (size_of::<Vec<Held>>() + size_of::<u64>())
@@ -288,7 +318,7 @@ impl Requests {
         let is_of_another =
             |bio: &Held| by.is_some() && bio.of.is_some() && bio.of != by && bio.upper.is_none();
         let is_open = |bio: &Held| {
-            let is_waiting = bio.allocated.is_none() && bio.issued.is_none();
+            let is_waiting = !bio.has_request() && bio.issued.is_none();
             bio.disk == disk && is_waiting && !is_of_another(bio)
         };
         let is_own = |bio: &Held| is_open(bio) && by.is_some() && bio.of == by;
@@ -313,6 +343,7 @@ impl Requests {
         }
         let mut request = bio.unwrap_or_else(|| Held::new(disk));
         (request.disk, request.issued, request.left) = (disk, Some(time), sectors);
+        request.is_back = false;
         self.put(sector, request);
     }
 
@@ -323,13 +354,14 @@ impl Requests {
         let inside: Vec<u64> = inside.map(|(at, _)| *at).collect();
 
         let is_bio = |held: &Held| held.is_bio_of(disk);
-        let has_request = |bio: &Held| is_bio(bio) && bio.allocated.is_some();
+        let has_request = |bio: &Held| is_bio(bio) && bio.has_request();
+        let is_allocated = |bio: &Held| is_bio(bio) && bio.allocated.is_some();
         // Only a bio that has a request is issued, or one that was merged to the front of a request. The allocations
         // of all bios are recorded, or none.
         let mut behind = inside.iter().filter_map(|at| self.held.get(at)).flatten();
         let is_front = behind.any(has_request);
         let all = self.held.get_mut(&sector)?;
-        let needs_request = !is_front && all.iter().any(has_request);
+        let needs_request = !is_front && all.iter().any(is_allocated);
         let may_be = |bio: &Held| is_bio(bio) && (!needs_request || has_request(bio));
         confuse(all.iter_mut().filter(|bio| may_be(bio)));
         let place = all.iter().position(may_be)?;
@@ -365,7 +397,8 @@ impl Requests {
         Some(bio)
     }
 
-    /// Issues a request again that the driver gave back. Returns false if there is none.
+    /// Issues a request again that the driver gave back without an event, or of which it gave back the rest. Returns
+    /// false if there is none.
     fn issue_again(&mut self, time: u64, (disk, sector): (Disk, u64), sectors: u32) -> bool {
         let all = self.held.get_mut(&sector).into_iter().flatten();
         let again = all.filter(|held| held.is_at_driver(disk, sectors));
@@ -530,6 +563,34 @@ impl Requests {
         is_known.then(|| request(Held::new(disk), issued, Kind::Flush))
     }
 
+    /// Handles a request that the driver gives back, or has refused; without a range, a flush.
+    pub(super) fn requeue(&mut self, disk: Disk, range: Option<(u64, u32)>) {
+        let alike = match range {
+            None => self.flushes.get_mut(&disk),
+            Some((NOWHERE, _)) => self.commands.get_mut(&disk),
+            Some((sector, sectors)) => return self.give_back(disk, sector, sectors),
+        };
+        if let Some(alike) = alike {
+            alike.give_back();
+        }
+    }
+
+    /// Gives a request back, unless it may be another one with these sectors that the driver has refused. After an
+    /// incomplete transfer, the rest of a request stays the same request.
+    fn give_back(&mut self, disk: Disk, sector: u64, sectors: u32) {
+        let Some(all) = self.held.get_mut(&sector) else {
+            return;
+        };
+        let is_refused = |held: &Held| held.is_bio_of(disk) && held.left == sectors;
+        if all.iter().any(is_refused) {
+            return;
+        }
+        let is_given = |held: &Held| held.is_at_driver(disk, sectors) && !held.is_part;
+        if let Some(request) = all.iter_mut().rfind(|held| is_given(held)) {
+            (request.issued, request.is_back) = (None, true);
+        }
+    }
+
     /// Completes a request, or a part of it. Returns the request, unless its issue was not seen or may be that of
     /// another one; and what the disk has served, if this was the last part.
     pub(super) fn complete(
@@ -678,10 +739,11 @@ mod tests {
     const MAPPED: Disk = Disk(254 << 20);
     const BY: Option<ThreadId> = Some(ThreadId(1));
 
-    /// A flush is issued, or ends; when it was issued, if that is known.
+    /// A flush is issued, or given back, or ends; when it was issued, if that is known.
     #[derive(Debug, Clone, Copy)]
     enum Step {
         Issue,
+        Back,
         End(Option<u64>),
     }
 
@@ -714,21 +776,71 @@ mod tests {
 
     #[test]
     fn a_request_is_issued_again_or_is_identical_to_one_in_flight() {
-        let issued = |has_bio: bool| {
+        let issued = |has_bio: bool, is_given_back: bool| {
             let mut requests = Requests::default();
             if has_bio {
                 requests.reaches(1, Stage::Queued, (DISK, 64), 8);
             }
-            for time in [2, 5] {
-                requests.reaches(time, Stage::Issued, (DISK, 64), 8);
+            requests.reaches(2, Stage::Issued, (DISK, 64), 8);
+            if is_given_back {
+                requests.requeue(DISK, Some((64, 8)));
             }
+            requests.reaches(5, Stage::Issued, (DISK, 64), 8);
             let (request, done) = requests.complete(9, DISK, (64, 8), Kind::Plain);
             assert_eq!(requests.len, 0);
             (request.map(|request| request.issued), done.unwrap().issued)
         };
-        assert_eq!(issued(true), (Some(5), 5));
+        assert_eq!(issued(true, false), (Some(5), 5));
         // Without the events of bios, there may be two requests.
-        assert_eq!(issued(false), (None, 5));
+        assert_eq!(issued(false, false), (None, 5));
+        for has_bio in [true, false] {
+            assert_eq!(issued(has_bio, true), (Some(5), 5));
+        }
+    }
+
+    #[test]
+    fn a_request_may_grow_after_the_driver_has_given_it_back() {
+        for (has_bio, of) in [(true, BY), (false, None)] {
+            let mut requests = Requests::default();
+            if has_bio {
+                requests.reaches(1, Stage::Queued, (DISK, 64), 8);
+            }
+            requests.reaches(2, Stage::Issued, (DISK, 64), 8);
+            requests.requeue(DISK, Some((64, 8)));
+            // Merged into the request.
+            requests.reaches(4, Stage::Queued, (DISK, 72), 8);
+            requests.reaches(5, Stage::Issued, (DISK, 64), 16);
+            let (request, done) = requests.complete(9, DISK, (64, 16), Kind::Plain);
+            let request = request.unwrap();
+            assert_eq!((request.issued, request.of), (5, of));
+            assert_eq!((done.unwrap().issued, requests.len), (5, 0));
+        }
+    }
+
+    /// Another bio of the same sectors waits, so the driver may have refused that bio.
+    #[test]
+    fn a_request_at_the_driver_is_not_given_back_in_place_of_another() {
+        let mut requests = Requests::default();
+        requests.reaches(1, Stage::Queued, (DISK, 64), 8);
+        requests.reaches(2, Stage::Issued, (DISK, 64), 8);
+        let other = (Some(ThreadId(2)), false);
+        requests.reach(3, Stage::Queued, (DISK, 64), 8, other);
+        requests.requeue(DISK, Some((64, 8)));
+        let (request, _) = requests.complete(9, DISK, (64, 8), Kind::Plain);
+        let request = request.unwrap();
+        assert_eq!((request.issued, request.of), (2, BY));
+    }
+
+    /// The rest of a request is issued again. The disk has had the request since its first issue.
+    #[test]
+    fn the_rest_of_a_request_that_the_driver_gives_back_stays_the_same_request() {
+        let mut requests = Requests::default();
+        requests.reaches(2, Stage::Issued, (DISK, 64), 8);
+        requests.complete(5, DISK, (64, 3), Kind::Plain);
+        requests.requeue(DISK, Some((67, 5)));
+        requests.reaches(7, Stage::Issued, (DISK, 67), 5);
+        let (_, done) = requests.complete(9, DISK, (67, 5), Kind::Plain);
+        assert_eq!((done.unwrap().issued, requests.len), (2, 0));
     }
 
     #[test]
@@ -961,6 +1073,7 @@ mod tests {
             for (time, step) in steps {
                 match step {
                     Step::Issue => requests.flush(time * MS, DISK),
+                    Step::Back => requests.requeue(DISK, None),
                     Step::End(issued) => {
                         let ended = requests.flushed(time * MS, DISK);
                         assert_eq!(ended.map(|flush| flush.issued / MS), *issued);
@@ -974,6 +1087,7 @@ mod tests {
         };
         let idle = |ms: u64| Before::Idle(Some(ms * MS));
         let issue = |time| (time, Step::Issue);
+        let back = |time| (time, Step::Back);
         let end = |time, issued| (time, Step::End(issued));
         assert_eq!(before(&[]), idle(980));
         let one = [issue(30), end(50, Some(30))];
@@ -997,6 +1111,48 @@ mod tests {
         // The end is not in the trace.
         assert_eq!(before(&[issue(30)]), Before::Missing);
         assert_eq!(before(&two[..3]), Before::Missing);
+        // The driver gives a flush back: the only one, one of two, or both.
+        let again = [issue(700), end(710, None)];
+        let all = |first: &[(u64, Step)]| before(&[first, &again].concat());
+        assert_eq!(all(&[issue(30), back(35)]), idle(290));
+        let one_of_two = [issue(30), issue(40), back(45), end(50, None)];
+        assert_eq!(all(&one_of_two), idle(290));
+        let both = [
+            issue(30),
+            issue(40),
+            back(45),
+            back(46),
+            issue(50),
+            end(60, None),
+        ];
+        assert_eq!(all(&both), idle(290));
+        // The next flush is known again.
+        let next = [again.as_slice(), &[issue(800), end(810, Some(800))]].concat();
+        let first = [issue(30), back(35)];
+        assert_eq!(before(&[&first[..], &next].concat()), idle(190));
+        // It is not issued again, or this is not recorded.
+        assert_eq!(before(&first), Before::Missing);
+        // The driver refuses another one.
+        let refused = [back(25), issue(30), back(35), end(50, None)];
+        assert_eq!(before(&refused), idle(950));
+        let known = [back(25), issue(30), end(50, Some(30))];
+        assert_eq!(before(&known), idle(950));
+    }
+
+    #[test]
+    fn a_command_that_the_driver_gives_back_ends_once() {
+        let mut requests = Requests::default();
+        for time in [10, 20] {
+            requests.reaches(time, Stage::Issued, (DISK, NOWHERE), 0);
+            requests.requeue(DISK, Some((NOWHERE, 0)));
+        }
+        requests.reaches(30, Stage::Issued, (DISK, NOWHERE), 0);
+        let (request, done) = requests.complete(40, DISK, (NOWHERE, 0), Kind::Other);
+        // The driver may have had another command, and have refused this one twice.
+        assert_eq!((request, done.unwrap().issued), (None, 30));
+        requests.reaches(50, Stage::Issued, (DISK, NOWHERE), 0);
+        let (request, _) = requests.complete(60, DISK, (NOWHERE, 0), Kind::Other);
+        assert_eq!(request.map(|request| request.issued), Some(50));
     }
 
     /// A bio at 64 is merged to the front of the request at 72. Another bio at 64 has its own request.

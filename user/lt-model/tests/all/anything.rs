@@ -72,6 +72,8 @@ fn what() -> impl Strategy<Value = What<'static>> {
         1 => (0..2u32)
             .prop_map(|disk| What::Request { stage: Stage::Issued, disk: Disk(disk), sector: NOWHERE, sectors: 0 }),
         1 => (0..2u32).prop_map(|disk| What::Flush { disk: Disk(disk) }),
+        1 => (0..3u32, prop_oneof![Just(None), Just(Some((NOWHERE, 0))), (0..4u64, 0..4u32).prop_map(Some)])
+            .prop_map(|(disk, range)| What::Requeued { disk: Disk(disk), range }),
         1 => Just(What::Dirty { disk: Some(Disk(1)) }),
         3 => (prop_oneof![Just(Stage::Queued), Just(Stage::Allocated), Just(Stage::Issued)], 0..3u32, 0..4u64, 0..4u32)
             .prop_map(|(stage, disk, sector, sectors)| What::Request { stage, disk: Disk(disk), sector, sectors }),
