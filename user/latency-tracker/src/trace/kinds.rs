@@ -69,6 +69,13 @@ impl RequestFields {
         let sectors = self.sectors.and_then(|field| event.unsigned(field));
         (bits.unwrap_or(Purpose::Plain), sectors)
     }
+
+    /// Whether the kernel's letters show an operation on a zone without data: a reset, an open, a close or a finish.
+    /// ZA appends data to a zone.
+    fn is_of_zone(self, event: &lt_ctf::Event<'_>) -> bool {
+        let letters = self.bits.and_then(|bits| event.bytes(bits));
+        matches!(letters, Some([b'Z', b'R' | b'O' | b'C' | b'F', ..]))
+    }
 }
 
 /// The purpose from LTTng's `RWBS_FLAG_*` bits. A request with another purpose has none of the bits below.
@@ -500,6 +507,11 @@ impl Kind {
                     (Purpose::Flush, Some((_, 0))) => (purpose, None),
                     // A command, perhaps with data, whose length is not recorded at its issue.
                     (_, Some((NOWHERE, _))) => (Purpose::Other, Some((NOWHERE, 0))),
+                    // Even if it fails, it has only one completion. LTTng has the same bits for writing zeroes, which
+                    // has more.
+                    (Purpose::Other, Some((_, 0))) if fields.is_of_zone(event) => {
+                        (purpose, Some((NOWHERE, 0)))
+                    }
                     // It has not ended: a SCSI disk reports an error, but no completed byte. The rest follows.
                     (_, Some((_, 0))) if has_failed => return None,
                     (Purpose::Other, Some((_, 0))) => (purpose, Some((NOWHERE, 0))),
@@ -748,7 +760,7 @@ mod tests {
                 other => panic!("{other:?}"),
             })
         };
-        for letters in [&b"R\0"[..], b"WS\0", b"D\0", b"WZ\0"] {
+        for letters in [&b"R\0"[..], b"WS\0", b"D\0", b"WZ\0", b"ZAS\0", b"N\0"] {
             assert_eq!(ended(-5, (64, 0), letters), None);
         }
         assert_eq!(ended(0, (64, 0), b"WS\0"), Some((Purpose::Plain, None)));
@@ -765,6 +777,12 @@ mod tests {
             (0, (0, 0), b"ZRA\0"),
         ] {
             assert_eq!(ended(error, place, letters), Some(command));
+        }
+        // An operation on a zone has no data, so it ends at once, even with an error.
+        for letters in [&b"ZR\0"[..], b"ZRA\0", b"ZO\0", b"ZC\0", b"ZF\0"] {
+            for error in [0, -5] {
+                assert_eq!(ended(error, (64, 0), letters), Some(command));
+            }
         }
     }
 
