@@ -528,6 +528,7 @@ impl Builder {
             } => return self.request(time, cpu, stage, (disk, sector), sectors),
             What::Remap { from, to, sectors } => return self.requests.remap(from, to, sectors),
             What::Flush { disk } => return self.requests.flush(time, disk),
+            What::Requeued { disk, range } => return self.requests.requeue(disk, range),
             What::Completed { disk, range, kind } => {
                 let request = match (range, kind) {
                     (Some(range), _) => {

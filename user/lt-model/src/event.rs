@@ -220,6 +220,14 @@ pub enum What<'a> {
         /// The disk.
         disk: Disk,
     },
+    /// `block_rq_requeue`: the driver gives a request of a disk back, which will be issued again. The driver may have
+    /// refused it without an event of its issue.
+    Requeued {
+        /// The disk.
+        disk: Disk,
+        /// First sector and number of sectors, as in [`What::Request`]. `None` for a flush.
+        range: Option<(u64, u32)>,
+    },
     /// `block_bio_remap`: a stacked device passes a bio on to another device, or a bio of a partition becomes a bio of
     /// the disk.
     Remap {

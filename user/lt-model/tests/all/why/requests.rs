@@ -685,6 +685,19 @@ fn the_start_of_a_busy_time_is_known_if_the_disk_was_idle_before() {
     for never in [&of_disk[..1], &command(Disk(0))[..1]] {
         assert_eq!(found(400 * MS, never), (start, 5, Before::Missing));
     }
+    // The driver gives a flush, or a command, back. It is issued twice, and ends once.
+    let again = |[issued, ended]: [Event<'static>; 2], range| {
+        let back = What::Requeued { disk, range };
+        let events = [
+            issued,
+            at(201 * MS, 0, back),
+            at(205 * MS, 0, issued.what),
+            at(210 * MS, 0, ended.what),
+        ];
+        found(400 * MS, &events)
+    };
+    assert_eq!(again(flush, None), known);
+    assert_eq!(again(of_disk, Some((NOWHERE, 0))), known);
 }
 
 /// 7 sleeps from 10 to 100, when a request of this `range` and `kind` completes. Returns the last part of the sleep.
