@@ -138,7 +138,8 @@ fn unique(processes: Vec<(String, String)>) -> Vec<(String, String)> {
         by_name.entry(name).or_default().push(pid);
     }
     let is_word = |name: &str| {
-        name.chars().all(|c| c.is_alphanumeric() || "-_.:/".contains(c))
+        name.chars()
+            .all(|c| c.is_alphanumeric() || "-_.:/".contains(c))
             && name.starts_with(char::is_alphabetic)
     };
     let only = by_name.into_iter().filter_map(|(name, mut pids)| {

@@ -43,7 +43,13 @@ pub fn check_values(event: &Event<'_>) {
             (Some(Value::Bytes(bytes)), [Part::Text(part)]) => *bytes == **part,
             (Some(Value::Bytes(bytes)), [Part::Blob(part)]) => bytes == *part,
             // A container.
-            (None, [Part::Struct | Part::Array(_) | Part::Variant(_) | Part::Optional(_), ..]) => {
+            (
+                None,
+                [
+                    Part::Struct | Part::Array(_) | Part::Variant(_) | Part::Optional(_),
+                    ..,
+                ],
+            ) => {
                 event.unsigned(field).is_none()
                     && event.signed(field).is_none()
                     && event.float(field).is_none()
