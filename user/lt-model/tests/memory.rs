@@ -3,6 +3,12 @@
 //! The memory of a model, as counted by the allocator. There is only one test here, in its own process, since other
 //! tests would also be counted.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first surprise"
+)]
+
 use lt_model::{
     Access, Builder, Event, FileEvent, FilePath, Kept, Sleep, SwitchedOut, ThreadId, Wanted, What,
 };
