@@ -38,7 +38,7 @@
 
 #include "functions.h"
 
-/* Uses the clock of the measurement: mdelay() uses another clock. */
+/* Uses the clock of the measurement: mdelay() uses another one. */
 static void lt_busy(unsigned int ms)
 {
 	u64 end = ktime_get_ns() + ms * NSEC_PER_MSEC;

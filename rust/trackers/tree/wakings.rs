@@ -3,8 +3,7 @@
 //! Handles the waking of a task: a chain continues to the task, or the waking is noted on its
 //! existing tip.
 //!
-//! See "Two CPUs" in tips.rs. "Trap N" is a row of the table of kernel traps in
-//! Documentation/design/testing.md.
+//! See "Two CPUs" in tips.rs. Documentation/design/testing.md lists the traps by number.
 
 use super::{
     chain::{note, Kind, State, Step, Words, MERGED, NOTES, PLACE, WAKER, WOKEN},
@@ -176,7 +175,7 @@ impl Probes {
         let waking = Waking::new(wakee, cpu, now, None);
         let mut chain = InTip(draft.open());
         let is_of_thread = || waking.is_of_thread();
-        // The context is read again: keeping the first result would cost a register.
+        // Read again where it is needed: keeping the first result would cost a register.
         let context = Context::current();
         let start = self.chain(guard, context, &current, &mut chain, cpu, is_of_thread);
         let Some(start) = start else { return };
@@ -275,7 +274,7 @@ impl Probes {
     #[inline(never)]
     fn is_target(&self, wakee: TaskRef<'_>, first_cpu: u32) -> bool {
         let core = &self.core;
-        // By default, all threads of programs are targets.
+        // By default, all threads of programs.
         if core.are_default(TARGETS) {
             return !wakee.is_of_kernel();
         }

@@ -43,9 +43,9 @@ const SCRIPT: &str = concat!(
 pub(crate) enum Kind {
     /// A thread of interest runs.
     Running,
-    /// An interrupt runs on the CPU.
+    /// An interrupt runs on the processor.
     Interrupted,
-    /// Runnable without a CPU.
+    /// Runnable without a processor.
     Runnable,
     /// Waits.
     Blocked,
@@ -53,7 +53,7 @@ pub(crate) enum Kind {
     Unknown,
     /// Another thread runs.
     Other,
-    /// An idle CPU.
+    /// An idle processor.
     Idle,
     /// Several short bars in one.
     Merged,
@@ -138,7 +138,7 @@ pub(crate) struct Lane {
     pub(crate) bars: Vec<Bar>,
 }
 
-/// Start, length, kind, text, CPU, and more text.
+/// Start, length, kind, text, processor, and more text.
 #[derive(Serialize, Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bar(
     pub(crate) u64,

@@ -82,8 +82,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Export(args) => export::run(&root, &args),
         Command::Bench(args) => lt_bench::run(&root, &args, |trace, alerts| {
-            let saved = trace::Saved::Capture(trace.into());
-            explain::explain(trace, saved, alerts, alerts, &mut || ())
+            explain::explain(trace, alerts, alerts, &mut || ())
         }),
         Command::Measure(args) => cmd::measure::run(&root, &args),
         Command::Check(args) => cmd::check::run(&root, &args),

@@ -249,14 +249,14 @@ pub(crate) enum EventKind {
     Syscall,
 }
 
-/// The value of `--burst`.
+/// `--burst`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Burst {
     pub(crate) on: u64,
     pub(crate) off: u64,
 }
 
-/// The value of `--dma-latency`.
+/// `--dma-latency`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DmaLatency(pub(crate) Option<i32>);
 

@@ -267,8 +267,7 @@ fn fields(alert: &Alert) -> Vec<KeyValue> {
             serde_json::Value::String(text) => Value::StringValue(text),
             other => match other.as_i64() {
                 Some(n) => Value::IntValue(n),
-                // A number that does not fit into an integer value becomes a string, which keeps
-                // its digits.
+                // Also for a number that does not fit into an integer value: its digits are kept.
                 None => Value::StringValue(other.to_string()),
             },
         };

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn three_or_four_digits_are_shown() {
+    fn people_see_three_or_four_digits() {
         for (ns, text) in [
             (0, "0ns"),
             (999, "999ns"),

@@ -58,8 +58,7 @@ pub(super) fn shared(root: &Root, target: &Target) -> Found {
         Err(_) => target.cpus.clone(),
     };
     if with_others.is_empty() {
-        let text = format!("{found}; CPU {} not in resctrl's root group", target.cpus);
-        return Ok(ok(text));
+        return Ok(ok(format!("{found}; in a resctrl group of their own")));
     }
     let answer = warn(format!(
         "{found}, and no resctrl group divides it for CPU {with_others}"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reads Rust files: their macro calls, and their constants that are lists of words.
+//! Files of Rust: the macros that they call, and constants with words.
 
 use anyhow::{Result, anyhow};
 use syn::parse::ParseStream;
@@ -8,7 +8,7 @@ use syn::{Error, Expr, ExprLit, Item, Lit, Stmt};
 
 use crate::text;
 
-/// A Rust file.
+/// A file of Rust.
 pub(crate) struct Source {
     path: String,
     text: String,
@@ -31,7 +31,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Parses the contents of the braces of each call of a macro.
+    /// Parses what is in the braces of each call of a macro.
     pub(crate) fn calls<T>(
         &self,
         name: &str,
@@ -62,8 +62,8 @@ impl Source {
     }
 }
 
-/// Returns the strings in `["...", ...]`. If they depend on the architecture, these are the strings
-/// of the first branch, x86, which has all of them.
+/// Returns the strings in `["...", ...]`. If they depend on the architecture, x86 comes first, and
+/// has all.
 pub(crate) fn strings(expr: &Expr) -> Option<Vec<String>> {
     match expr {
         Expr::Reference(reference) => strings(&reference.expr),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Building blocks of parsers.
+//! Steps of parsers.
 
 use proc_macro2::Span;
 use syn::parse::{Parse, ParseBuffer, ParseStream};

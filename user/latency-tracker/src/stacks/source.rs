@@ -359,9 +359,9 @@ fn complete(question: &mut Question, trackers: &[TrackerInfo]) -> Result<()> {
         ("stack", "32"),
         ("stacks", "switch"),
         ("ring", "4096"),
-        // Alerts are read often, since the ring overwrites alerts that are not read yet.
+        // Read often, since the ring overwrites alerts that are not read yet.
         ("wakeup_interval", "100ms"),
-        // This bounds the cost of a threshold that is far too low.
+        // Bounds the cost of a threshold that is far too low.
         ("max_alerts", "10000"),
     ];
     let possible: Vec<_> = wanted.into_iter().filter(|(key, _)| has(key)).collect();

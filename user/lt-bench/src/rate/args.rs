@@ -102,7 +102,7 @@ impl Kind {
     }
 }
 
-/// The value of `--rate`.
+/// `--rate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
     Full,

@@ -7,10 +7,10 @@ use core::sync::atomic::Ordering as Native;
 /// Orders nothing.
 pub struct Relaxed;
 
-/// Orders the load before all later accesses.
+/// The load part comes before all that follows.
 pub struct Acquire;
 
-/// Orders all earlier accesses before the store.
+/// The store part comes after all that precedes.
 pub struct Release;
 
 /// A full barrier before and after.
