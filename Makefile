@@ -8,7 +8,7 @@
 
 # make test T=lttng runs the tests with that word in their name
 T ?=
-# make test-long K=PART runs one part: rest (what make test leaves out), small (of these, host/own-kernel alone), models, fuzz, or the stress on stock, rt, debug or kcsan; make test K=trixie-backports runs some tests on that suite's kernels
+# make test-long K=PART runs one part: rest (what make test leaves out), small (only host/own-kernel, which is part of rest), models, fuzz, or the stress on stock, rt, debug or kcsan; make test K=trixie-backports runs some tests on that suite's kernels
 K ?=
 # make test A=arm64 (or rt-arm64) runs the tests that support arm64, in an emulated machine; make deb A=arm64 makes packages for arm64
 A ?=

@@ -3,14 +3,14 @@
  * latency_tracker.h: track your own latencies, from another kernel module.
  *
  * A tracker pairs the start and the end of operations by a key, in any context,
- * and calls back when one took too long or does not end:
+ * and calls back when an operation took too long or does not end:
  *
  *	event_in(key) ----------------- event_out(key)
  *	     |<-------- delay --------->|  > threshold: callback
  *	     |<-- timeout -->| no end yet: callback; again at the late end
  *
- * Each tracker is an instance under /proc/latency_tracker, with counters,
- * histogram, pending events and alerts like those of the built-in trackers.
+ * Each tracker is an instance under /proc/latency_tracker, with counters, a
+ * histogram, pending events and alerts, as for the built-in trackers.
  * Documentation/api.md is the guide. Examples: samples/c/sample.c, and in Rust
  * samples/rust/sample.rs.
  *
@@ -21,11 +21,11 @@
  * context, including NMI, and under the runqueue lock; they do not sleep, lock,
  * allocate or wake.
  *
- * The callback runs with preemption off and must not sleep. Its context is that of
- * the call that ends the event, or a kernel thread if the event times out. It may
- * end events, whose callbacks are then nested in it. If LATENCY_TRACKER_NESTED_MAX
- * callbacks are nested on a stack, a further one is counted as "nested" instead of
- * being called.
+ * The callback runs with preemption off and must not sleep. It runs in the context
+ * of the call that ends the event, or in a kernel thread if the event times out. It
+ * may end events, whose callbacks are then nested in it. If
+ * LATENCY_TRACKER_NESTED_MAX callbacks are nested on a stack, a further one is
+ * counted as "nested" instead of being called.
  */
 #ifndef _LATENCY_TRACKER_H
 #define _LATENCY_TRACKER_H
@@ -47,13 +47,13 @@ struct latency_tracker;
  */
 struct latency_tracker_event;
 
-/* The longest key, in bytes. */
+/* The maximum length of a key, in bytes. */
 #define LATENCY_TRACKER_KEY_MAX		64
-/* The most private data of an event, in bytes. */
+/* The maximum size of an event's private data, in bytes. */
 #define LATENCY_TRACKER_DATA_MAX	256
-/* The most nested callbacks on a CPU, in one context. */
+/* The maximum number of nested callbacks on a CPU, in one context. */
 #define LATENCY_TRACKER_NESTED_MAX	4
-/* The most references to one event at a time. */
+/* The maximum number of references to one event at a time. */
 #define LATENCY_TRACKER_REFS_MAX	255
 /* The timeout of an event that must never time out. */
 #define LATENCY_TRACKER_NO_TIMEOUT	(~0ULL)
@@ -128,7 +128,7 @@ enum latency_tracker_ended {
  * enum latency_tracker_flags - flags of a tracker
  * @LATENCY_TRACKER_UNIQUE: a key has at most one live event; a second start
  *	replaces it, which is counted as "replaced". Without this flag, events of
- *	one key accumulate, and each end ends one of them.
+ *	one key accumulate, and each end ends one event.
  * @LATENCY_TRACKER_WORST: an end beyond the threshold raises the threshold to
  *	its delay, so that only new worst cases are reported. If `max_alerts`
  *	suppresses the alert of such an end, the threshold stays, and the end is
@@ -155,8 +155,8 @@ enum latency_tracker_flags {
  * @callback: called for late events, or NULL
  * @threshold: report delays longer than this; ~0ULL for none
  * @timeout: report an event that has not ended after this time, once; 0 for never
- * @min_event_timeout: the shortest timeout of its own that an event may have; it
- *	determines how often timeouts are checked; 0 if no event has one
+ * @min_event_timeout: the minimum of the events' own timeouts, which determines how
+ *	often timeouts are checked; 0 if no event has a timeout of its own
  * @key_size: the size of keys in bytes, 1 to LATENCY_TRACKER_KEY_MAX
  * @data_size: the private data of an event in bytes, up to
  *	LATENCY_TRACKER_DATA_MAX
@@ -244,10 +244,10 @@ void latency_tracker_destroy(struct latency_tracker *tracker);
  * @key: the key of the operation
  * @key_size: the size of the key; the tracker's key_size, or, with
  *	LATENCY_TRACKER_VARIABLE_KEYS, from 1 to key_size
- * @data: the private data, data_size bytes of it, or NULL for zeros
+ * @data: the private data (data_size bytes), or NULL for zeros
  * @start: when the operation began; 0 for now
  * @timeout: the event's own timeout, at least the tracker's min_event_timeout, or
- *	LATENCY_TRACKER_NO_TIMEOUT; 0 for the tracker's
+ *	LATENCY_TRACKER_NO_TIMEOUT; 0 for the tracker's timeout
  *
  * With LATENCY_TRACKER_UNIQUE, of two events with the same key, the one with the
  * later @start stays, whichever call came first. When the function returns, the
@@ -295,7 +295,7 @@ static inline int latency_tracker_event_in(struct latency_tracker *tracker,
  * @key_size: the size of the key
  * @data: the private data or NULL
  * @start: when the operation began; 0 for now
- * @timeout: the event's own timeout; 0 for the tracker's
+ * @timeout: the event's own timeout; 0 for the tracker's timeout
  *
  * Context: any.
  * Return: a reference, or an ERR_PTR as latency_tracker_event_in_at().
@@ -313,7 +313,7 @@ latency_tracker_event_in_get(struct latency_tracker *tracker, const void *key,
  * @id: for the callback: which of several kinds of end this is
  * @end: when the operation ended; 0 for now
  *
- * Ends one event of this key; any of them, if there are several. If several callers
+ * Ends one event of this key, any one if there are several. If several callers
  * try to end an event, exactly one succeeds. If the event is late, the callback is
  * called before that caller's call returns. An end before the start, or
  * 2^63 ns (292 years) or more after it, is counted as "negative". It is not reported,
@@ -360,7 +360,7 @@ static inline int latency_tracker_event_out(struct latency_tracker *tracker,
  * @end: when the operations ended; 0 for now
  *
  * The callbacks for the timeouts of some events may be running or about to start;
- * free the objects behind all of them as after LATENCY_TRACKER_ENDED_REPORTING. To
+ * free the objects behind all events as after LATENCY_TRACKER_ENDED_REPORTING. To
  * get a result for each event, end the events with latency_tracker_for_each() and
  * latency_tracker_event_out_event().
  *
@@ -411,7 +411,7 @@ latency_tracker_lookup(struct latency_tracker *tracker, const void *key,
  * @event: a reference
  *
  * Context: any.
- * Return: 0; -EBUSY if there are too many (counted as "busy"); -EINVAL.
+ * Return: 0; -EBUSY if there are too many references (counted as "busy"); -EINVAL.
  */
 int latency_tracker_event_get(struct latency_tracker *tracker,
 			      struct latency_tracker_event *event);

@@ -259,8 +259,8 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
         to_result(unsafe { latency_tracker_event_in_at(self.raw.as_ptr(), bytes, len, data, 0, 0) })
     }
 
-    /// Starts an operation at `start` (0 for now), with its own timeout (0 for the tracker's),
-    /// and returns a reference to the event. Any context.
+    /// Starts an operation at `start` (0 for now), with its own timeout (0 for the tracker's
+    /// timeout), and returns a reference to the event. Any context.
     pub(crate) fn event_in_get(
         &self,
         key: &[u8],
@@ -320,7 +320,7 @@ impl<const D: usize, L: Late<D>> Drop for Tracker<D, L> {
 ///
 /// # Invariants
 ///
-/// `raw` is a reference that `tracker` gave out and that was not returned.
+/// `raw` is a reference that `tracker` gave out and that has not been returned.
 pub(crate) struct Event<'a, const D: usize, L: Late<D>> {
     raw: NonNull<RawEvent>,
     tracker: &'a Tracker<D, L>,

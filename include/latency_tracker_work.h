@@ -13,10 +13,10 @@
  *	latency_tracker_work_done(&work, "order 4711", 10);
  *
  * Instances of the tracker tree with end=work follow the work. The delay begins
- * with the interrupt or timer that woke the task that begins the work; if that is
- * not recorded, it begins with the mark. If no such instance is enabled, a mark
- * costs one system call, and fails with -ENODEV. A cookie is 1 to 64 arbitrary
- * bytes; a newline at its end is ignored.
+ * with the interrupt or timer that woke the task that begins the work, or with the
+ * mark if that interrupt or timer is not recorded. If no such instance is enabled,
+ * a mark costs one system call, and fails with -ENODEV. A cookie is 1 to 64
+ * arbitrary bytes; a newline at its end is ignored.
  * See Documentation/trackers/tree.md.
  *
  * latency_tracker_work_close() returns nothing. All other functions return 0 or a
@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 #define LATENCY_TRACKER_WORK_DIR	"/proc/latency_tracker"
-/* The longest cookie, in bytes. */
+/* The maximum length of a cookie, in bytes. */
 #define LATENCY_TRACKER_COOKIE_MAX	64
 
 /* The files to which marks are written. */

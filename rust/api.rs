@@ -15,9 +15,9 @@
 //! ```
 //!
 //! A key of a fixed size up to 16 bytes takes one or two words. Any other key takes eight words and
-//! its length, so that keys of different lengths differ. The last word of an event's data is its
-//! own timeout; 0 means the tracker's. Comparisons select the class, since a call through a table
-//! of functions would cost a retpoline.
+//! its length, so that keys of different lengths differ. The last word of an event's data is the
+//! event's own timeout; 0 means the tracker's timeout. Comparisons select the class, since a call
+//! through a table of functions would cost a retpoline.
 //!
 //! # Contexts
 //!
@@ -69,11 +69,11 @@ pub(crate) struct Config {
     pub(crate) data_size: usize,
     /// Minimum of the events' own timeouts; 0 if events have no timeouts of their own.
     pub(crate) min_event_timeout: u64,
-    /// A key can be live only once.
+    /// Whether a key can be live only once.
     pub(crate) unique: bool,
-    /// Keys may be shorter than `key_size`.
+    /// Whether keys may be shorter than `key_size`.
     pub(crate) variable_keys: bool,
-    /// Keys are shown unchanged.
+    /// Whether keys are shown unchanged.
     pub(crate) show_keys: bool,
 }
 

@@ -54,9 +54,9 @@ pub(crate) enum Kind {
     Disk,
     /// A whole number up to `max`, or `all`, which is [`ALL`].
     Id { max: u64 },
-    /// The name of a command, at most 15 bytes, or `all`, which is 0. The value is its bytes, the
-    /// first the lowest. Spaces, control characters, bytes above `~`, and `\`, `*`, `?` and `,` are
-    /// written as `\xHH`, with lower-case digits.
+    /// The name of a command, at most 15 bytes, or `all`, which is 0. The value is the bytes of the
+    /// name, the first byte lowest. Spaces, control characters, bytes above `~`, and `\`, `*`, `?`
+    /// and `,` are written as `\xHH`, with lower-case digits.
     Comm,
     /// A list of at most [`names::MAX`] of these names, separated by commas; a leading `!` means
     /// all but the listed names, and `all` is 0. Each name has a code below 1023, which two names

@@ -9,14 +9,14 @@
 //!    |    |
 //!   freelist         cells, the memory of events
 //!         |
-//!       event        one cell: key, start, data, and the word that decides who ends it
+//!       event        one cell: key, start, data, and the word that decides which end takes it
 //!
 //!   stats, histogram, delays, labels, profile      counters, for each CPU
 //! ```
 //!
 //! An event that ends in time touches one cell, one bucket and the counters of this CPU. There is
-//! no lock, no allocation, no wake-up and no deferred work. An event is lost only when the pool is
-//! full, or too many events of its key are live, and then it is counted. If two CPUs end the same
+//! no lock, no allocation, no wakeup and no deferred work. An event is lost only if the pool is
+//! full or if too many events of its key are live; each loss is counted. If two CPUs end the same
 //! key, one gets the event and the other finds nothing; the winner is decided before anything is
 //! reported.
 //!
@@ -193,7 +193,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Gives the labels to an engine that was created for them. They are not a parameter of
-    /// [`Engine::growing`], because the compiler would copy them on the stack several times.
+    /// [`Engine::growing`], because the compiler would copy them several times on the stack.
     pub(crate) fn set_labels(&mut self, labels: Labels) {
         self.stats.set_labels(labels);
     }
@@ -347,8 +347,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         Some(verdict)
     }
 
-    /// Publishes an event that was changed. A renewed one is counted in `replaced`, `attempts` and
-    /// `started`.
+    /// Publishes an event that was changed. A renewed event is counted in `replaced`, `attempts`
+    /// and `started`.
     #[inline(always)]
     fn again(&self, guard: &P::Guard, won: Won<'_>, event: &Event<K, D>, verdict: Verdict) {
         let renewed = verdict == Verdict::Renewed;
@@ -420,9 +420,9 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         as_set(self.threshold.load(Relaxed))
     }
 
-    /// Raises the threshold to the delay of an end, so that only a longer one is late afterwards.
-    /// Returns the threshold to report the event with, or `None` if it must not be reported. If
-    /// this call has raised the threshold, that is the previous threshold.
+    /// Raises the threshold to the delay of an end, so that only a longer delay is late afterwards.
+    /// Returns the threshold to report the event with, or `None` if it must not be reported. A call
+    /// that has raised the threshold returns the previous threshold.
     ///
     /// Of several concurrent ends of events that had not timed out, each either raises the
     /// threshold above all earlier delays or is not reported. The ends that raise the threshold
@@ -446,7 +446,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
 
     /// Changes the threshold, for ends from now on.
     pub(crate) fn set_threshold(&self, threshold: u64) {
-        // Relaxed: for ends from about now.
+        // Relaxed: the new threshold applies to ends from about now.
         self.threshold.store(threshold.min(NO_THRESHOLD), Relaxed);
     }
 

@@ -5,7 +5,7 @@
 //! ```text
 //!             CPU 0     CPU 1          CPU 2     CPU 3        a cache for each CPU,
 //!            [hot]     [hot]          [hot]     [hot]         on a cache line of its own:
-//!            [stack]   [stack]        [stack]   [stack]       one cell, and some more
+//!            [stack]   [stack]        [stack]   [stack]       one hot cell, and a stack
 //!               \         /              \         /
 //!              [ node 0 pool ]          [ node 1 pool ]       one stack per node
 //!               chunk 0, 2, ...          chunk 1, 3, ...      memory of that node
@@ -19,11 +19,12 @@
 //! one 64-bit word, `{tag: 40, index + 1: 24}`, changed only by compare-and-swap; each change
 //! increments the tag, so a word that is found unchanged means that nothing happened in between (no
 //! ABA). 2^40 changes of one stack take hours; a compare-and-swap would have to stall for that
-//! long. `hot` is a word of the same form that holds at most one cell, so that it needs no link;
-//! its tag counts the cells put in, which is enough, see below.
+//! long. `hot` is a word of the same form that holds at most one cell, so that it needs no link.
+//! Its tag counts only the cells put in, which is enough (see below).
 //!
-//! [`Freelist::get`] takes the CPU's hot cell, then one from its stack, then from the node's, then
-//! from the stacks of that node's other CPUs, then from the other nodes, nearest first.
+//! [`Freelist::get`] looks for a cell in this order: the CPU's hot word, the CPU's stack, the
+//! node's stack, the hot words and stacks of the node's other CPUs, and then the other nodes,
+//! nearest first.
 //! [`Freelist::put`] gives a cell of this CPU's home to this CPU, up to a limit, and any other cell
 //! to the pool of its own home. The home of a CPU is its node, or the nearest one with memory.
 //! Cells move one at a time, never in batches: a batch in transit would be invisible to searches,
@@ -31,15 +32,15 @@
 //!
 //! # Full means full
 //!
-//! Stacks are read one after another, so finding all of them empty does not prove that all were
-//! empty at once: a cell may have come back to a stack that was read already. Therefore
+//! Stacks are read one after another, so finding each stack empty does not prove that all stacks
+//! were empty at once: a cell may have come back to a stack that was read already. Therefore
 //! [`Freelist::get`] adds up the tags of the stacks it found empty, until two passes in a row give
 //! equal sums, which is the proof. Tags only grow, so equal sums mean equal tags: no stack changed
-//! between its reading in the first pass and its reading in the second (a hot word found empty
-//! twice with the same tag had nothing put in meanwhile, so it stayed empty), and in the moment
-//! between the passes all of them were empty. Every further pass is caused by the get or put of
-//! another caller (lock-free). [`PASSES`] and [`LOOKS`] bound a search that other CPUs keep
-//! disturbing: a pool that this many passes found exhausted is reported full without the proof.
+//! between its reading in the first pass and its reading in the second. (A hot word that was found
+//! empty twice with the same tag stayed empty, since no cell was put in.) So at the moment between
+//! the passes, all stacks were empty. Every further pass is caused by the get or put of another
+//! caller (lock-free). [`PASSES`] and [`LOOKS`] bound a search that other CPUs keep disturbing: a
+//! pool that this many passes found exhausted is reported full without the proof.
 //!
 //! A search that has proved the pool exhausted leaves a note (exhausted.rs), so that later callers
 //! need not search. A put that finds the note clears it.
@@ -97,13 +98,14 @@ const TAG_ONE: u64 = 1 << INDEX_BITS;
 /// growth adds to a node may leave indices unused.
 pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 
-/// Maximum number of cells on a CPU's own stack; any more go to its node's pool. The limit is lower
-/// in a small pool, so that the stacks of all CPUs together hold at most half of it, or one cell
-/// each.
+/// Maximum number of cells on a CPU's own stack; further cells go to its node's pool. The limit is
+/// lower in a small pool, so that the stacks of all CPUs together hold at most half of the pool, or
+/// one cell each.
 const CACHE: u64 = 64;
 
 /// Upper and lower bound of the limit on the passes over an exhausted pool that other CPUs keep
-/// changing. The limit falls with the number of places, so that a search ends on a large machine.
+/// changing. The more places there are, the lower the limit, so that a search ends on a large
+/// machine.
 const PASSES: usize = 64;
 const PASSES_MIN: usize = 4;
 
@@ -220,15 +222,15 @@ impl<T> Entry<T> {
 ///
 /// - Every index handed out names a cell: `index >> CHUNK_BITS` is the number of a filled entry of
 ///   the directory, and `index & (CHUNK - 1)` is below the length of its chunk.
-/// - A cell is on one stack, or owned by the one caller that `get` gave it to.
+/// - A cell is on one stack, in one hot word, or owned by the one caller that `get` gave it to.
 /// - Only the caller that holds `busy` fills entries and changes `used`.
 pub(crate) struct Freelist<T: Cell, P: Platform> {
     directory: NodeSlice<Entry<T>>,
     caches: PerCpu<Cache>,
-    /// Maximum number of cells that a CPU caches besides the hot one.
+    /// Maximum number of cells that a CPU caches besides the hot cell.
     cache: u64,
     pools: NodeSlice<Pool>,
-    /// For each node, all stacks in the order in which its CPUs search them.
+    /// For each node, all stacks and hot words in the order in which its CPUs search them.
     search: NodeSlice<NodeSlice<Place>>,
     /// Maximum number of passes of a search.
     passes: usize,
@@ -311,7 +313,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             is_marked,
             platform: PhantomData,
         };
-        // As good as holding `busy`: no other caller has the pool yet.
+        // Equivalent to holding `busy`: no other caller has the pool yet.
         pool.add(capacity)?;
         Ok(pool)
     }
@@ -340,7 +342,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     /// no new request is made. (Keeping the chunks that could be allocated would use up the
     /// directory, which is sized for doublings.) Fails with `EBUSY` while another call is running.
     pub(crate) fn grow(&self, capacity: u32) -> Result<u32> {
-        // Acquire: the accesses of the last caller are seen.
+        // Acquire: we see the accesses of the last caller.
         self.busy.cmpxchg(0, 1, Acquire).map_err(|_| EBUSY)?;
         let before = self.capacity();
         let added = self.add(capacity.min(self.max).saturating_sub(before));
@@ -542,7 +544,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         (offset < cells.len()).then(|| Index::first_of(chunk).with_offset(offset))
     }
 
-    /// Iterates over all cells that have ever been handed out, free or not, with their indices.
+    /// Iterates over all cells that may ever have been handed out, free or not, with their indices.
     pub(crate) fn cells(&self) -> impl Iterator<Item = (Index, &T)> {
         self.chunks().flat_map(|(base, cells)| {
             let number = move |(offset, cell)| (base.with_offset(offset), cell);
@@ -550,8 +552,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         })
     }
 
-    /// Iterates over all cells that have ever been handed out, as slices, each with the index of
-    /// its first cell.
+    /// Iterates over all cells that may ever have been handed out, as slices, each with the index
+    /// of its first cell.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = (Index, &[T])> {
         // Acquire: the entries are read next.
         let filled = self.used.load(Acquire) as usize;
@@ -618,7 +620,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     #[inline]
     fn pop(&self, stack: &Stack) -> core::result::Result<Index, u64> {
         loop {
-            // Acquire: the link, and whatever the cell's last owner left in it, is read below.
+            // Acquire: the link, and what the last owner left in the cell, are read later.
             let head = stack.head.load(Acquire);
             let top = head & INDEX_MASK;
             if top == 0 {
@@ -660,9 +662,9 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             }
             link.set(depth + 1, top);
             let above = (head & !INDEX_MASK).wrapping_add(TAG_ONE) | index.as_top();
-            // Full: Release, so that the next owner sees the link and all that this one did to the
-            // cell; and whether the pool is known to be exhausted is read after the cell can be
-            // found (exhausted.rs).
+            // Full. Release: the next owner sees the link, and all that this owner did to the cell.
+            // And the note of an exhausted pool is read only after the cell can be found
+            // (exhausted.rs).
             if stack.head.cmpxchg(head, above, Full).is_ok() {
                 return true;
             }
@@ -700,7 +702,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         None
     }
 
-    /// Requests growth if the cell taken at `place` was one of the last there.
+    /// Requests growth if few cells are left at `place`, where a cell was just taken.
     fn note_low(&self, place: Place) {
         let left = match place {
             Place::Pool(node) => self.depth(&self.pools[node].stack),
@@ -725,7 +727,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     }
 }
 
-/// Stores a cell as the hot one, if there is none. Returns whether the cell was stored.
+/// Stores a cell as the hot cell, if there is none. Returns whether the cell was stored.
 #[inline(always)]
 fn warm(hot: &Atomic<u64>, index: Index) -> bool {
     // Relaxed: only whether it is empty matters.

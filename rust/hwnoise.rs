@@ -26,8 +26,8 @@ use kernel::{
 /// Maximum length of a slice, in nanoseconds.
 pub(crate) const LONGEST: u64 = 1_000_000;
 
-/// Maximum number of peaks of a slice that are kept: gaps of at least the threshold. Later ones are
-/// only counted.
+/// Maximum number of peaks, which are gaps of at least the threshold, that a slice keeps. Later
+/// peaks are only counted.
 const KEPT: usize = 16;
 
 /// Number of initial readings that are ignored, since they miss the cache.

@@ -72,7 +72,7 @@ pub(crate) struct MadeBy {
 pub(crate) trait Instance: Send + Sync {
     fn kind(&self) -> &'static Kind;
 
-    /// Returns the module that created it, if one did.
+    /// Returns the module that created the instance, if a module did.
     fn made_by(&self) -> Option<MadeBy> {
         None
     }

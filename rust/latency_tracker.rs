@@ -16,22 +16,22 @@
 //!      |                                                              |
 //!   histogram, stats  every event                                     |
 //!      |                                                              |
-//!   alert             the late ones ---> sys/trace (tracepoint)       |
+//!   alert             late events -----> sys/trace (tracepoint)       |
 //!      |                                                              |
 //!   notify            irq_work, wait queue ---> stream, proc ---------+
 //! ```
 //!
 //! | file, folder | content |
 //! |---|---|
-//! | `engine` | pairs starts and ends; `freelist`, `rcu_ht`: the pool and the table, parts of it |
+//! | `engine` | pairs starts and ends; `freelist` and `rcu_ht` are its pool and its table |
 //! | `hwnoise` | the loop of `bench loop --in-kernel`, which runs with interrupts off |
 //! | `measure` | the cost of the probes themselves, measured on request |
 //! | `alert` | late events: their record, the ring, its files, and how readers are woken |
 //! | `record` | the fields of an alert, declared once |
 //! | `instance` | a named tracker: parameters, alerts, profile; code for all trackers with probes |
 //! | `control`, `text` | the language of the control file, and names in text |
-//! | `trackers` | a file and often a folder per tracker, and files that several of them share |
-//! | `api` | trackers of other modules; `api/ffi` has the functions that they call |
+//! | `trackers` | a file and often a folder per tracker, and files that several trackers share |
+//! | `api` | trackers of other modules; `api/ffi` has the functions that those modules call |
 //! | `proc` | the registry of instances, and the files of the user interface |
 //! | `sys` | safe wrappers over C; other `unsafe`: `freelist`, `rcu_ht`, `api/ffi`, `Platform` |
 //!

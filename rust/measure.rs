@@ -8,7 +8,7 @@
 //!   Measure ---> a Point for each tracker and hook (tracepoint, function), made at its attachment
 //!                  |
 //!                  +-- transition: runs in which an event began or ended  --+-- a Tally each
-//!                  +-- none: the others                                   --+
+//!                  +-- none: all other runs                               --+
 //! ```
 //!
 //! sys/measure.rs reads the counters around a run. The cost of reading them is measured with the
@@ -167,7 +167,7 @@ impl Measure {
             Some(point)
         });
         if added.is_none() {
-            // Relaxed: it is only shown.
+            // Relaxed: the number is only displayed.
             self.unmeasured.add(1, Relaxed);
         }
         added

@@ -7,8 +7,8 @@
 //!             +------------------------+----------+---------------------------------+
 //!             | 8 tags, one byte each  | overflow | 8 cell indices                  |
 //!             +------------------------+----------+---------------------------------+
-//!               0 = free slot            how many events came by, found it full,
-//!               else 7 bits of hash      and went on to the next bucket
+//!               0 = free slot            number of live events that found the
+//!               else 7 bits of hash      bucket full, and went on to the next
 //! ```
 //!
 //! # Idea
@@ -26,24 +26,24 @@
 //! # Rules
 //!
 //! - [`Table::insert`] claims a free slot by setting its tag (compare-and-swap), then writes the
-//!   index. The caller publishes the event afterwards, by its state; no reader believes a cell
+//!   index. The caller publishes the event afterwards, by its state; no reader accepts a cell
 //!   whose state is not live.
 //! - [`Table::remove`] is called once, and only by the winner: it frees the slot.
 //! - A full bucket sends the event on to the next one, and counts it in `overflow`; `remove` takes
 //!   the count back. A search goes on to the next bucket exactly while `overflow` is not zero, so a
 //!   search for a missing key usually ends at the first bucket.
 //! - A table has at least two slots per cell, so different keys find a slot near their home. Events
-//!   of one key share a home and a tag, and pile up behind this home: at most [`CROWD`] of them are
-//!   accepted there, however many levels there are. (A home with a free slot accepts an event
-//!   without counting the others.) So a crowd takes up few buckets, which limits how much it slows
-//!   down itself and its neighbours. No event is placed farther than [`REACH`] from its home. A
-//!   refused event is counted as `crowded`.
+//!   of one key share a home and a tag, and pile up beyond this home: at most [`CROWD`] such events
+//!   are accepted there, however many levels there are. (A free slot in the home is used without
+//!   this check.) So a crowd takes up few buckets, which limits how much it slows down itself and
+//!   its neighbours. No event is placed farther than [`REACH`] from its home. A refused event is
+//!   counted as `crowded`.
 //!
 //! # A search
 //!
 //! ```text
 //!   hash --> home bucket of the current level
-//!              |  look: the slots whose tag is that of the hash
+//!              |  look: the slots with the tag of the hash
 //!              v
 //!            any? -- yes --> find_at_home: each is offered --> accepted: done
 //!              | no                | none accepted
@@ -51,7 +51,7 @@
 //!            overflow or others not 0? -- no --> not in the table
 //!              | yes
 //!              v
-//!            find_beyond: overflow not 0: the buckets after the home, as far as `overflow` says
+//!            find_beyond: overflow not 0: the buckets after the home, until `overflow` is 0
 //!                         others not 0: in each older level, its home and the buckets after it
 //! ```
 //!
@@ -63,9 +63,9 @@
 //! is moved, so growing takes only the time to allocate the array. Later, [`Table::reap`] frees the
 //! levels that have become empty, by RCU:
 //!
-//! - after the switch, a grace period: then no insertion into the old level is still in flight,
-//!   and it can only become emptier (`sealed`);
-//! - after an empty level was removed from `others`, a grace period: then no search reads it.
+//! - A grace period after the switch, no insertion into the old level is in flight any longer, and
+//!   the old level can only become emptier (`sealed`).
+//! - A grace period after an empty level was removed from `others`, no search reads the level.
 //!
 //! # Guarantees
 //!
@@ -73,8 +73,8 @@
 //! written before it was published, they stay until it is removed, and every full bucket that it
 //! passed counts it. A search may or may not find events inserted or removed meanwhile. The event's
 //! level is searched: it was current when the event was inserted, so a search that sees the event
-//! published sees that level as current, or a newer one; in the second case it also sees the
-//! event's level in `others`.
+//! published sees this level or a newer one as current. A search that sees a newer level as current
+//! also sees the event's level in `others`.
 //!
 //! # Contexts
 //!
@@ -126,8 +126,8 @@ const LINE: usize = 64;
 ///
 /// # Invariants
 ///
-/// `cells` hold numbers of indices that were inserted, or 0, for the first cell, which every pool
-/// has.
+/// Each word of `cells` is the number of an index that was inserted, or 0, the number of the first
+/// cell, which every pool has.
 #[repr(C, align(64))]
 struct Bucket {
     /// [`SLOTS`] bytes, slot 0 the lowest: 0 for a free slot, else [`tag`] of the event's hash.
@@ -217,9 +217,9 @@ impl<P: Platform> Table<P> {
         Ok(table)
     }
 
-    /// Inserts a cell under a hash, and stores its place in its link. Returns `false`, and changes
-    /// nothing, if there are [`CROWD`] events of this key beyond its home, or no free slot within
-    /// [`REACH`].
+    /// Inserts a cell under a hash, and stores the cell's place in its link. Returns `false`, and
+    /// changes nothing, if there are [`CROWD`] events of this key beyond the home, or no free slot
+    /// within [`REACH`].
     ///
     /// The caller owns the cell, and publishes it afterwards with release ordering.
     #[inline(always)]
@@ -227,7 +227,7 @@ impl<P: Platform> Table<P> {
         self.insert_at_home(guard, hash, cell, link) || self.insert_beyond(guard, hash, cell, link)
     }
 
-    /// Inserts a cell into its home bucket, if that has a free slot.
+    /// Inserts a cell into its home bucket, if the bucket has a free slot.
     ///
     /// For callers that call [`Table::insert`] out of line on failure.
     #[inline(always)]
@@ -271,8 +271,8 @@ impl<P: Platform> Table<P> {
         left == 0
     }
 
-    /// Frees the slot of an event that the caller has won. `link` is the cell's, `found` the
-    /// candidate that the search returned.
+    /// Frees the slot of an event that the caller has won. `link` is the cell's link; `found` is
+    /// the candidate that the search returned.
     ///
     /// For a cell that is not in the table it frees nothing, or the slot of another cell.
     #[inline(always)]
@@ -375,9 +375,9 @@ impl<P: Platform> Table<P> {
     #[inline(always)]
     pub(crate) fn is_perhaps_beyond(&self, hits: Hits<'_>) -> bool {
         // Relaxed: an event that was published before this search began was counted in `overflow`
-        // before it was published. If this search has loaded (acquire) a newer current level than
-        // the event's, `grow` had added the event's level to `others` before it stored the newer
-        // one (release).
+        // before it was published. `grow` adds a level to `others` before it stores the next
+        // current level (release). So if this search has loaded (acquire) a newer current level
+        // than the event's, it sees the event's level in `others`.
         hits.bucket.overflow.load(Relaxed) != 0 || self.others.load(Relaxed) != 0
     }
 
@@ -406,8 +406,8 @@ impl<P: Platform> Table<P> {
     /// until `see` accepts one.
     ///
     /// For callers that must see an event only once. [`Table::find`] may offer a cell twice: if
-    /// the table grows meanwhile, or by the old index of a slot that is being claimed. Here each
-    /// slot is read once, and [`Seen::is_place_of`] identifies the event's own slot.
+    /// the table grows meanwhile, or through the old index of a slot that is being claimed. Here
+    /// each slot is read once, and [`Seen::is_place_of`] identifies the event's own slot.
     pub(crate) fn visit<R>(
         &self,
         guard: &P::Guard,
@@ -425,8 +425,8 @@ impl<P: Platform> Table<P> {
 
     /// Iterates over the levels that are not current and may still have events.
     fn others<'a>(&'a self, guard: &'a P::Guard) -> impl Iterator<Item = &'a Level> {
-        // Acquire: if we see the new current level, we also see the bit of the old one, see
-        // `is_perhaps_beyond`; if we see a bit, we also see the address.
+        // Acquire: if we see the new current level, we also see the bit of the old level (see
+        // `is_perhaps_beyond`). If we see a bit, we also see the address.
         let others = self.others.load(Acquire);
         let holders = self.holders.iter().enumerate();
         let there = holders.filter(move |(number, _)| others & 1 << number != 0);
@@ -444,7 +444,7 @@ impl<P: Platform> Table<P> {
         let of_current = |holder: &Holder| holder.address.load(Relaxed) == current;
         let is_empty = |holder: &Holder| holder.address.load(Relaxed) == 0;
         let old = self.holders.iter().position(of_current).ok_or(EINVAL)?;
-        // SAFETY: Only the caller that holds `busy` changes the owner, and that is us.
+        // SAFETY: Only the caller that holds `busy` changes the owner, and we hold it.
         let owner = unsafe { &*self.holders[old].owner.get() };
         if owner.as_ref().is_some_and(|level| level[0].mask >= len - 1) {
             return Ok(false);
@@ -454,10 +454,11 @@ impl<P: Platform> Table<P> {
         // SAFETY: We hold `busy`, and the holder is empty: no CPU reads its owner.
         let address = unsafe { self.holders[new].fill(level) };
         let others = self.others.load(Relaxed) | 1 << old;
-        // Release: with the bit, the holder's address is seen.
+        // Release: a CPU that sees the bit also sees the holder's address.
         self.others.store(others, Release);
-        // INVARIANT: A level in a holder; the old one stays in its own.
-        // Release: with the new level, its buckets and the bit of the old one are seen.
+        // INVARIANT: A level in a holder; the old level stays in its own holder.
+        // Release: a CPU that sees the new level also sees its buckets, and the bit of the old
+        // level.
         self.current.store(address, Release);
         Ok(true)
     }
@@ -478,7 +479,7 @@ impl<P: Platform> Table<P> {
             if self.sealed.load(Relaxed) & bit == 0 {
                 continue;
             }
-            // SAFETY: Only the caller that holds `busy` changes the owner, and that is us.
+            // SAFETY: Only the caller that holds `busy` changes the owner, and we hold it.
             let owner = unsafe { &*holder.owner.get() };
             if !owner.as_ref().is_some_and(|level| level[0].is_empty()) {
                 continue;
@@ -560,7 +561,7 @@ impl Holder {
         // INVARIANT: The level in `owner`: moving a `NodeSlice` does not move its values.
         // SAFETY: By the function's contract no other CPU uses the owner.
         unsafe { *self.owner.get() = Some(level) };
-        // Release: with the address, the buckets are seen.
+        // Release: a CPU that sees the address also sees the buckets.
         self.address.store(address, Release);
         address
     }
@@ -571,7 +572,7 @@ struct Busy<'a>(&'a Atomic<u32>);
 
 impl<'a> Busy<'a> {
     fn enter(busy: &'a Atomic<u32>) -> Result<Self> {
-        // Acquire: the accesses of the last holder are seen.
+        // Acquire: we see the accesses of the last holder.
         busy.cmpxchg(0, 1, Acquire).map_err(|_| EBUSY)?;
         Ok(Self(busy))
     }
@@ -590,8 +591,8 @@ fn buckets_for(cells: u32) -> usize {
 }
 
 impl Level {
-    /// Creates a level of `len` buckets, a power of two; in a slice of one, so that it has a fixed
-    /// address.
+    /// Creates a level of `len` buckets, which must be a power of two. The level is in a slice, so
+    /// that it has a fixed address.
     fn new(len: usize) -> Result<NodeSlice<Self>> {
         NodeSlice::try_new(1, None, |_| {
             // INVARIANT: `len` is a power of two.
@@ -699,7 +700,7 @@ impl Level {
     fn leave(&self, home: usize, steps: usize) {
         for step in 0..steps {
             let bucket = self.bucket(home.wrapping_add(step));
-            // Release: after the slot beyond was freed.
+            // Release: a CPU that sees the lower count also sees the freed slot.
             bucket.overflow.fetch_sub(1, Release);
         }
     }

@@ -105,7 +105,7 @@ pub(crate) struct FieldInfo {
     pub(crate) at: usize,
     /// Number of bits; 0 for a field that is only in the line, and derived from fields before it.
     pub(crate) bits: usize,
-    /// [`Field::SPARE`]
+    /// See [`Field::SPARE`].
     pub(crate) spare: usize,
     /// Whether every alert line has the field, even one about an event that has not ended.
     pub(crate) is_usual: bool,
@@ -238,16 +238,15 @@ pub(crate) fn take(words: &[u64], at: usize) -> u64 {
 pub(crate) struct Span {
     pub(crate) at: usize,
     pub(crate) bits: usize,
-    /// [`Field::SPARE`]
+    /// See [`Field::SPARE`].
     pub(crate) spare: usize,
     pub(crate) misfit: &'static str,
     pub(crate) overlap: &'static str,
 }
 
-/// Returns the number of words up to the end of the last field. Panics, which is a compiler error,
-/// if a field crosses the end of a word or of an alert's details, or uses a bit of an earlier
-/// field.
-#[inline] // Only the compiler calls it: no code.
+/// Returns the number of words up to the end of the last field. Panics, at compile time, if a field
+/// crosses the end of a word or of an alert's details, or uses a bit of an earlier field.
+#[inline] // Only the compiler calls it, so it generates no code.
 pub(crate) const fn words_of(fields: &[Span]) -> usize {
     let mut taken = [0u64; DETAIL];
     let (mut words, mut nth) = (0, 0);
@@ -283,8 +282,8 @@ pub(crate) const fn words_of(fields: &[Span]) -> usize {
 /// A type that implements [`Field`] elsewhere, or another name of a type, has a row of its own
 /// without the conversions. If it has no number in the trace event, its C is: the entry, the
 /// assignment, the format, the values, LTTng's fields, and `FIELD: TYPE; PLACE` for each row in the
-/// page of the ABI. `NAME` stands for the field, `WORDS` for its words, `WORD` for the first one,
-/// and `NEXT` for the words after that.
+/// page of the ABI. `NAME` stands for the field, `WORDS` for its words, `WORD` for the first word,
+/// and `NEXT` for the words after the first.
 macro_rules! fields {
     ($(
         $type:ty, $bits:expr, |$it:ident| $number:expr, |$taken:ident| $made:expr, $shown:expr
@@ -455,7 +454,7 @@ fields! {
 /// `at` WORD or WORD:BIT. After that it may have, in this order:
 ///
 /// - `in NAMES`: the field is a number that is shown as one of these words;
-/// - `as NAME`: the field has this name in the line, and its own in the trace event;
+/// - `as NAME`: the field has this name in the line, and its own name in the trace event;
 /// - `if alert`, `if end`, `if pending`: the field is only in these lines, see [`How`];
 /// - `if traced`, `if kept`: the field is in no line;
 /// - `= |it, how| VALUE`: the field is shown as this value; without a type it is only in the line;

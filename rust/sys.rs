@@ -8,6 +8,8 @@
 
 #[cfg(all(CONFIG_INET, CONFIG_FPROBE))]
 pub(crate) mod accept;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod arm64;
 pub(crate) mod assumptions;
 pub(crate) mod atomic;
 pub(crate) mod bindings;

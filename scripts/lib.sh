@@ -81,8 +81,8 @@ kill_trees() {
 }
 
 # side_by_side LOGS NAME COMMAND [NAME COMMAND]...: run the commands, a word each, at the same time, with their output in
-# LOGS/NAME.log. Shows what is under way: on a terminal in a line that changes, elsewhere every 20 seconds. If one fails,
-# the others are killed; a later run can continue their work.
+# LOGS/NAME.log. Shows what is under way: on a terminal in a line that changes, elsewhere every 20 seconds. If a command
+# fails, the others are killed; a later run can continue their work.
 side_by_side() {
 	local logs=$1 start=$SECONDS beat=$((SECONDS + 20)) total=$((($# - 1) / 2)) pid name line rc
 	local -A underway=()

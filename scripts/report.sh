@@ -36,8 +36,8 @@ wanted() {
 	return 1
 }
 
-# verdict NAME STATUS SECONDS LOG [CPU]: count one result and print it. CPU is its CPU seconds, which mean more than
-# elapsed seconds on a busy machine.
+# verdict NAME STATUS SECONDS LOG [CPU]: count one result and print it. CPU is its CPU time in seconds, which means more
+# than elapsed time on a busy machine.
 verdict() {
 	local took="$3 s${5:+, $5 s of CPU time}" result=FAIL
 	case $2 in
@@ -93,7 +93,7 @@ timed() {
 	cpu=$(tenths $((spent - before)))
 }
 
-# setup COMMAND...: run a set-up that all results need; if it fails, that is the only result.
+# setup COMMAND...: run a set-up that all results need; a failure is the only result of the run.
 setup() {
 	"$@" >/dev/null || no_setup "${*#"$LT_TOP/"}"
 }
@@ -155,8 +155,8 @@ several() {
 # slot: wait until one more command may run.
 slot() { [ ${#running[@]} -lt "$JOBS" ] || reap; }
 
-# reap: wait for one of the running commands, and report its results. `jobs` shows which one has
-# ended: `wait` may no longer know a command that a signal killed, or whose pid another child has now.
+# reap: wait for one of the running commands, and report its results. `jobs` shows which command
+# has ended: `wait` may no longer know a command that a signal killed, or whose pid another child has now.
 reap() {
 	local pid known
 	while :; do

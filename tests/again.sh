@@ -5,11 +5,11 @@
 #
 # A failed test of vm/ or host/ runs once more after all others, alone, in a machine of its own. If it then passes, it
 # counts as passed and is called flaky: its result depends on other load or on timing. Both logs are kept. A flaky test
-# is a bug; a run with more than MOST_FLAKY of them fails.
+# is a bug; a run with more than MOST_FLAKY flaky tests fails.
 #
 # Some failures are conclusive, and the test does not run again: a kernel warning or a crash of the machine (status
 # FINDING, from tests/machines.sh), a failure of a build, of `cargo test`, or of the models. With LT_AGAIN=0 no test
-# runs again. At most MOST_AGAIN tests do: if more failed, the run has failed anyway.
+# runs again. At most MOST_AGAIN tests run again: if more failed, the run has failed anyway.
 #
 # A second run can decide the whole run, so it is made even after the deadline (LT_DEADLINE), unless more than
 # MOST_FLAKY tests failed. So after its deadline, at 70 minutes, .ci/run only finishes the running tests and makes at
@@ -123,7 +123,7 @@ run_again() {
 
 declare -A runs_of=() failures_of=()
 
-# logs_of ROUND: print the directory of its logs.
+# logs_of ROUND: print the log directory of this round.
 logs_of() { echo "$LOGS${repeat:+/repeat/$1}"; }
 
 # round ROUND COMMAND...: run COMMAND with the log directory of this round.

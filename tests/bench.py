@@ -12,7 +12,7 @@ usage: bench.py report FILE WORD...   checks the invariants of FILE, the output 
        bench.py disturb SAID WORD...  once the file SAID shows that the loop runs, runs a slow handler on CPU 1
                                       (lt_causes; `how=tasklet`: its tasklet), repeatedly, until all words are met:
                                       N calls, an `alert` of the tracker irq, a file that exists. With `how=nmi`, NMIs
-                                      of CPU 1 are slow instead; `nmis=N` of them must come while the loop has
+                                      of CPU 1 are slow instead; with `nmis=N`, N must come while the loop has
                                       interrupts off
        bench.py hostile               checks that the file hwnoise refuses invalid requests, and answers valid ones
 """

@@ -28,7 +28,7 @@ signalled() {
 }
 
 # hogged COMMAND...: start the command while a task with a higher priority has CPU 1, and wait until a thread of the
-# command waits for that CPU. Its standard output is in /tmp/out, and its standard error in /tmp/said. -> $pid
+# command waits for that CPU. The command's standard output is in /tmp/out, its standard error in /tmp/said. -> $pid
 hogged() {
 	/usr/bin/chrt -f 20 /usr/bin/taskset 2 sh -c 'while :; do :; done' & _hog=$!
 	wait_until 10 sh -c "/usr/bin/taskset -p $_hog | grep -q ': 2$'"

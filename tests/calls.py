@@ -43,7 +43,7 @@ def execute():
 
 
 def execute_in_vain():
-    # One segment, at an address that no program can have. The type of machine is that of the running program.
+    # One segment, at an address that no program can have. The machine type is copied from the running program.
     with open("/proc/self/exe", "rb") as file:
         ident, _, machine = struct.unpack("<16sHH", file.read(20))
     headers, nowhere = 64 + 56, 1 << 63

@@ -610,7 +610,7 @@ def busy_owner():
     task("medium", then)
 
     def hold():
-        # Waits for the victim, which is the parent: until it waits for the lock, the owner delays no task.
+        # Waits for the victim, which is the parent: until the victim waits for the lock, the owner delays no task.
         asleep(os.getppid())
         on(1)
         spin(SHORT)

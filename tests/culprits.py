@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Delays with a known cause for `latency-tracker explain`, inside the virtual machine: what makes a task late is known
-by construction, and the explanation must name it, or say that it is not recorded.
+by construction, and the explanation must name it, or state that it is not recorded.
 
 usage: culprits.py ALERTS KNOWN [CASE...]   makes every case of the table happen, or those named, and adds their alerts
                                             to the file ALERTS. The file KNOWN gets the cases, each with the culprit
@@ -114,7 +114,7 @@ def storm():
 PAIR = "begin=tracepoint:block_rq_issue end=tracepoint:block_rq_complete begin_key=arg0"
 AT_DEVICE = "the request was at the device, which had no other request before it and completed none meanwhile"
 
-# A culprit follows from how the case is made. Where several sentences are right, a comment says why each is.
+# A culprit follows from how the case is made. Where several sentences are right, a comment explains why each is.
 CASES = [
     # Another thread, which computes, sleeps, or waits itself.
     Case("futex", late.futex, call("futex"), of("last"), part=("middle",)),
@@ -159,8 +159,8 @@ CASES = [
     # The write goes to the disk's cache; the flush after it takes as long as any request.
     Case("flush", lambda: causes.flushed("cached"), call("fsync"), VICTIM + WAITED + "a flush of DISK(cached)"),
     Case("fault", lambda: late.fault("/dev/slow"), OFFCPU, VICTIM + WAITED + "DISK(slow)"),
-    # The machine's own disk has an interrupt; the others use timers. It is fast, so there is much to read. The victim
-    # sleeps for nothing else. The interrupts are named after the disk's number on the bus. On PREEMPT_RT the
+    # The machine's own disk has an interrupt; the others use timers. This disk is fast, so the case reads a lot. The
+    # victim sleeps for nothing else. The interrupts are named after the disk's number on the bus. On PREEMPT_RT the
     # interrupt thread may preempt the victim while it submits reads; this is not a wait for the disk.
     Case("device", lambda: causes.aio("vda", 16, 4 << 20), f"{SLEEPS} threshold=1ms max_alerts=1",
         VICTIM + WAITED + r"(DISK(vda)|VIRTIO(vda)-req\.\d+ \(interrupt \d+\))"),
@@ -176,8 +176,8 @@ CASES = [
         of("jbd2/ext-8", WAITED + "DISK(ext)")),
     Case("inode", lambda: causes.inode("/tmp/ext"), "syscall threshold=40ms comm=victim calls=pwrite64 max_alerts=1",
         of("owner", WAITED + "DISK(ext)")),
-    # The writes of backup hold all free requests of the disk; once the read has a request, they are before it in the
-    # queue.
+    # The writes of backup hold all free requests of the disk; once the read has a request, the writes are before it
+    # in the queue.
     Case("neighbours", lambda: causes.neighbours("throttled"), call("preadv,preadv2"),
         VICTIM + WAITED + r"a request held back before DISK(throttled): (no free request|no free tag|in its queue); .*", share=30),
     # The file of the loop device is on ext; a worker reads it.
@@ -193,7 +193,7 @@ CASES = [
     Case("thread", cause("thread"), OFFCPU, of(r"irq/\d+-lt_\w+")),
     Case("tasklet", cause("softirq"), OFFCPU, VICTIM + WAITED + f"(softirq HI raised by|{BY_THREAD}) {CAUSE}",
         raised=RAISED),
-    # Another interrupt may come before the thread gets the CPU, and run the softirq when it ends.
+    # Another interrupt may come before the thread gets the CPU, and may itself run the softirq.
     Case("later", cause("later"), OFFCPU, VICTIM + WAITED + f"(softirq HI raised by|{BY_THREAD}) {CAUSE}",
         raised=RAISED, until=r"handle_softirqs[^,]*,run_(ksoftirqd|ktimerd)"),
     Case("spinlock", cause("wait"), OFFCPU, owner_of_spinlock()),

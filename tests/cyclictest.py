@@ -41,7 +41,7 @@ def samples_of(file):
 
 
 def alerts_of(file):
-    """Returns the delays by start time, without those of cyclictest's main thread, which takes no samples."""
+    """Returns the delays by start time, without the delays of cyclictest's main thread, which takes no samples."""
     delays = {}
     with open(file, encoding="utf-8") as lines:
         for line in lines:

@@ -5,8 +5,8 @@
 usage: descendants.py kinds          descendants of a process, of every kind, and other processes make calls; the alerts
                                      must be exactly the calls of the descendants
        descendants.py race ROUNDS N  in each round, an instance is created while the process that it names and another
-                                     one fork N children each; the alerts must be those of the named process and its
-                                     descendants
+                                     one fork N children each; the alerts must be exactly the calls of the named
+                                     process and its descendants
        descendants.py serve NAME     does what `descendants.py kinds` asks for, until that program ends
 
 In `kinds`, each process connects to a socket and executes the requests that it receives there, so it does not matter

@@ -37,7 +37,7 @@ def main():
     server.close()
     called("client")
     for _ in range(CALLS):
-        # By the end of this, the server sleeps.
+        # By the end of this time, the server sleeps.
         time.sleep(0.1)
         client.send(b"?")
         client.recv(1)

@@ -3,7 +3,7 @@
 """Programs whose delays are known by construction, for tests/vm/experiments.sh: smaller versions of the case studies
 with which P.-M. Fournier and M. Dagenais showed their LTTV Delay Analyzer.
 
-usage: experiments.py run TRUTH          runs all of them; each process adds what it did, by its own clock, to TRUTH
+usage: experiments.py run TRUTH          runs all programs; each process adds what it did, by its own clock, to TRUTH
        experiments.py judge TRUTH TRACE  compares that with `latency-tracker analyze delays`
 
 x_start   starter waits in select(2) until a chain of eight processes, each of which forks the next, has started. Each
@@ -14,7 +14,7 @@ web       a server computes for each request, then lets a worker read from a slo
 tbench    clients exchange messages with servers through TCP on the loopback device. Each server pauses before it
           answers its client
 
-All bounds of times are lower ones: a timer, a disk and netem may take longer than they were told, but never less. The
+All bounds of times are lower bounds: a timer, a disk and netem may take longer than requested, but never less. The
 shares of the editor are bounded from above, too: the machine's clock counts instructions.
 """
 
@@ -189,7 +189,7 @@ def tbench(truth):
         os.waitpid(pid, 0)
 
 
-# -- what the trace says about them --------------------------------------------------------------------------------
+# -- what the trace shows about the programs -----------------------------------------------------------------------
 
 
 def took(part):
@@ -258,14 +258,14 @@ def judge_x_start(judge):
     (part,) = judge.delays(starter, begin, end)
     calls = [s for s in part["states"] if s["class"] == "blocked" and s["cause"].get("syscall") in ("select", "pselect6")]
     waited = max(calls, key=took)
-    # It waited for all naps of all eight, one after the other.
+    # The starter waited for all naps of all eight processes, one after another.
     spans = [span for _, naps in links for span in naps]
     assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:])), spans
     assert waited["begin"] <= spans[0][0] and spans[-1][1] <= waited["end"], (waited, spans)
     assert took(waited) >= sum(stop - start for start, stop in spans) >= LINKS * NAPS * NAP, waited
     assert waker(waited) == tids[-1], waited
     below = [w for w in part["waits"] if w["depth"] > 0 and is_during(w, (waited["begin"], waited["end"]))]
-    # Each was waited for by the next, which did not exist yet.
+    # Each process but the first has a wait `unborn`: until its predecessor in the chain forked it.
     unborn = [(w["thread"]["tid"], waker(w)) for w in below if w["kind"] == "unborn"]
     assert sorted(unborn) == sorted(zip(tids[1:], tids)), (unborn, tids)
     naps = [w for w in below if w.get("syscall") == "clock_nanosleep" and w["begin"] >= spans[0][0]]
@@ -274,7 +274,7 @@ def judge_x_start(judge):
         own = [w for w in naps if w["thread"]["tid"] == tid]
         assert len(own) == NAPS and all(map(is_nap, own, spans)), (tid, own, spans)
 
-    # The time until the last one had started, by ancestors: each has its own naps.
+    # The time until the last process had started, by ancestors: each ancestor has its own naps.
     parts = judge.delays(tids[-1], begin, links[-1][1][-1][1])
     assert [part["thread"]["tid"] for part in parts] == [starter, *tids], parts
     for part, (tid, spans) in zip(parts[1:], links):
@@ -288,7 +288,7 @@ def polled(part, span):
     """Returns the time of the only wait in this time: in poll, for a packet that went there and back."""
     stay = blocked(part, span)
     cause = stay["cause"]
-    # netem is no thread and no device.
+    # netem is neither a thread nor a device.
     assert cause.get("syscall") == "poll" and cause.get("by") == "packet" and "woken_by" not in stay, stay
     assert cause.get("raised_by") not in ("thread", "device"), stay
     assert stay["end"] - span[0] >= 2 * DELAY, (stay, span)
@@ -342,7 +342,7 @@ def judge_tbench(judge):
         assert len(exchanges) == EXCHANGES
         for span in exchanges:
             stay = blocked(part, span)
-            # Its own server, and never that of the other client, though both use one loopback device.
+            # Its own server, and never the other client's, though both use one loopback device.
             assert stay["cause"].get("syscall") == "recvfrom" and waker(stay) == server, (stay, servers)
             assert stay["end"] - span[0] >= PAUSE, (stay, span)
             below = [w for w in part["waits"] if w["depth"] > 0 and is_during(w, (stay["begin"], stay["end"]))]

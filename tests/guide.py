@@ -28,7 +28,7 @@ def lock():
         file = os.open("/tmp/log", os.O_RDWR | os.O_CREAT)
         fcntl.flock(file, fcntl.LOCK_EX)
         os.write(hold, b"x")
-        # By the end of this, the server waits for the lock.
+        # By the end of this time, the server waits for the lock.
         spin(0.05)
         os.write(start, b"x")
         spin(0.01)

@@ -205,7 +205,7 @@ def storm():
         with subprocess.Popen(["/sbin/insmod", "/lt/lt_irqs.ko", "times=60", "us=20000", "handler_us=100"]):
             while not os.path.exists("/sys/module/lt_irqs/parameters"):
                 time.sleep(0.01)
-            # So that a softirq thread, if one runs the softirqs, has a higher priority than this thread.
+            # If a softirq thread runs the softirqs, its priority is then higher than the priority of this thread.
             os.nice(19)
             called("victim")
             random.read(size)

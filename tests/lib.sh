@@ -46,6 +46,9 @@ refused() { _what=$1; shift; if "$@" 2>/dev/null; then fail "$_what: '$*' succee
 
 # wait_until SECONDS COMMAND...: wait for the command to succeed; longer on a slow kernel (tests/run-debug). Limits must
 # be generous: with --icount, the machine's clock runs on while the machine waits for a disk of a busy host.
+#
+# Empty FILE (`: >FILE`) before `COMMAND >FILE &` if FILE may exist, and is then waited for: the shell in the background
+# empties it at an unknown time. Until then, what an earlier command wrote looks like the output of this one.
 wait_until() {
 	read -r _now _ </proc/uptime
 	_end=$((${_now%.*} + $1 * ${PATIENCE:-1}))
@@ -113,8 +116,8 @@ follow() {
 	exec 9<&-
 }
 
-# alerts_of INSTANCE FILE: write all alerts of the instance up to now to FILE. Its file `alerts` is
-# open as descriptor 3.
+# alerts_of INSTANCE FILE: write all alerts of the instance up to now to FILE. The instance's file
+# `alerts` is open as descriptor 3.
 alerts_of() {
 	# Create FILE now: a background shell would create it later, and an older file may hold the awaited
 	# alert.
@@ -153,7 +156,7 @@ suspend_for() {
 # stat_is INSTANCE KEY TEST VALUE: compare one counter, for wait_until.
 stat_is() { test "$(stat "$1" "$2")" "$3" "$4"; }
 
-# sums_hold INSTANCE: check that the counters add up, to the last event; nothing may be in flight.
+# sums_hold INSTANCE: check that the counters add up exactly; nothing may be in flight.
 sums_hold() {
 	awk -v name="$1" '
 		{ v[$1] = $2 }

@@ -6,7 +6,8 @@
 # $LOGS, and plan.sh to run tests.
 
 declare -A prepared=()
-# The exit status of a test during which the kernel logged a problem or the machine crashed; no test exits with it.
+# The exit status of a test during which the kernel logged a problem or the machine crashed; no test exits with this
+# status.
 FINDING=120
 
 # head_of FILE KEY DEFAULT: print the value of a line `# KEY: VALUE` in a test's head.
@@ -49,7 +50,7 @@ prepare() {
 
 # part_of TEST LOG [last]: print the lines of the kernel's LOG that belong to a test of
 # tests/sequence.sh: from the end of the previous test (or from the boot) to the end of the test, or
-# to the end of the log if it was the last.
+# to the end of the log if the test was the last.
 part_of() {
 	[ -e "$2" ] || return 0
 	awk -v over="lt-test: $1 over " -v last="${3:-}" '
@@ -105,8 +106,8 @@ share() {
 }
 
 # machine DIRECTORY TEST...: run one machine of `share`. Sets ended to the number of tests that it
-# ran. Sets broken to the test that gets another machine, if the emulator broke this machine or it
-# did not start.
+# ran. Sets broken to the test that gets another machine, if the emulator broke this machine or this
+# machine did not start.
 machine() {
 	local dir=$1 settings=() add=() limits=() ends=() times=() taints=()
 	local test from to vm qemu='' line rc limit=180 end now used begun=0 before=0 taint whole=last late='' stopped='' spent total

@@ -9,10 +9,10 @@ usage: net.py read tcp|udp ADDRESS MS      a reader lets what has arrived wait f
        net.py pour ADDRESS PORT COUNT      connects to drain, sends COUNT bytes, and waits until drain has read them
        net.py unread udp ADDRESS [MS]      a packet that is never read: its socket is closed after MS (30); then a
                                            packet to the port, which is unused now
-       net.py flood ADDRESS COUNT          COUNT packets of UDP for a reader with the smallest buffer, which reads those
-                                           that fit
-       net.py serve ADDRESS COUNT MS       a server that sends the first byte of each of COUNT connections MS after
-                                           it has accepted it; prints a line for each: fd, the client's port, the
+       net.py flood ADDRESS COUNT          COUNT packets of UDP for a reader with the smallest buffer, which reads the
+                                           packets that fit
+       net.py serve ADDRESS COUNT MS       a server that accepts COUNT connections, and sends the first byte of each
+                                           MS after accepting it; prints a line for each: fd, the client's port, the
                                            number of bytes, and the time by its own clock, in ns
        net.py serve-unix PATH MS           as serve, over the Unix socket PATH, for one connection
        net.py ask ADDRESS|PATH PORT|0 COUNT  a client that connects COUNT times, and reads until the server closes
@@ -143,7 +143,7 @@ def serve_on(server, address, port, count, milliseconds):
         connection.send(b"x" * (number + 1))
         took = time.monotonic_ns() - begin
         print(f"fd={fd} remote={remote} bytes={number + 1} took={took}", flush=True)
-        # This is not the first byte.
+        # This send does not have the first byte.
         connection.send(b"x")
         connection.close()
     assert client.wait() == 0, "the client has failed"

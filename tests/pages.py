@@ -159,7 +159,7 @@ def use_tables(browser, path):
 
 
 def use_rows(browser, tables):
-    """The rows of a table are those of --json; a click sorts them; the button of a row shows its histogram."""
+    """The rows of a table match --json; a click sorts them; the button of a row shows its histogram."""
     def counts():
         return [int(row[2].replace(',', '')) for row in rows(browser, 0)]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# plan.sh: determines the tests of a run of tests/run, their order, and the time until which new
-# ones may start. The head of tests/run explains the settings. Needs lib.sh, report.sh, machines.sh
+# plan.sh: determines the tests of a run of tests/run, their order, and the time until which tests
+# may start. The head of tests/run explains the settings. Needs lib.sh, report.sh, machines.sh
 # and $TESTS.
 
 # Names of the tests of the engine, on which everything else is built.
@@ -98,10 +98,10 @@ rotation() {
 }
 
 # ranked: print each test as LEAVES CLASS TURN LIMIT NAME, in the order in which they are distributed to machines. Tests
-# that no other can follow (LEAVES is 1) come last. CLASS is 0 for tests that the last commits touched, 1 for those of
-# the engine. The others form a circle, in which each commit starts at a different place, so that no test is always the
-# last one before a deadline; the circle's quarters are the classes 2 to 5. Without a rotation, the longest time limit
-# comes first.
+# that no other can follow (LEAVES is 1) come last. CLASS is 0 for tests that the last commits touched, 1 for tests of
+# the engine. The other tests form a circle, in which each commit starts at a different place, so that no test is always
+# the last one before a deadline; the circle's quarters are the classes 2 to 5. Without a rotation, the longest time
+# limit comes first.
 ranked() {
 	local words rotate file files=() index name leaves class turn limit
 	words=" $(tr '\n' ' ' <<<"${LT_TOUCHED-$(touched)}") "

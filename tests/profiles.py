@@ -32,8 +32,8 @@ def sums(file):
 
 
 def merged(before, after):
-    """Merges rows until at least 5 operations are expected in each: a row with those that follow it, and what remains
-    at the end with the last one."""
+    """Merges rows until at least 5 operations are expected in each: a row is merged with the following rows, and rows
+    that remain at the end with the last merged row."""
     all_before, all_after = sum(before), sum(after)
     if not all_before or not all_after:
         return []

@@ -42,7 +42,7 @@ def api(path, **parameters):
 
 
 def query(text):
-    """Returns the value of each series, by its labels other than those of the target."""
+    """Returns the value of each series, by its labels without the target's labels."""
     result = api("query", query=text)["result"]
     own = lambda labels: tuple(sorted((k, v) for k, v in labels.items() if k not in ("__name__", "instance", "job")))
     return {own(series["metric"]): float(series["value"][1]) for series in result}
@@ -95,8 +95,8 @@ def identity(labels):
 
 
 def series(job):
-    """Returns the values that Prometheus has from a job, except for those of export itself, by the labels of the series
-    other than those of the target."""
+    """Returns the values that Prometheus has from a job, except for export's own, by the labels of the series without
+    the target's labels."""
     found = {}
     text = f'{{__name__=~"latency_tracker_.*",__name__!~"latency_tracker_export_.*",job="{job}"}}'
     for one in api("query", query=text)["result"]:
@@ -272,7 +272,7 @@ assert len(delay.bucket_counts) == len(delay.explicit_bounds) + 1, delay
 assert labels(delay.exemplars[0].filtered_attributes) == {"capture": "0007"}, delay
 # By its rules, Prometheus would turn this message into the series that it has scraped.
 same(translated(message.scope_metrics[0].metrics), series("scrape"))
-# If messages are sent to this Prometheus, it does so, or it refuses each of them, and the log has one line about that.
+# If messages are sent to this Prometheus, it does so, or it refuses each message and the log has one line about that.
 run("push", command, "export", "--listen", "127.0.0.1:9818", "--captures", f"{work}/captures", "--interval", "1s",
     "--otlp", API + "otlp", **root)
 received_here = receives()

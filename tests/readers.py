@@ -7,15 +7,26 @@ requests take 20 ms.
 
 import ctypes
 import errno
+import fcntl
+import mmap
 import os
 import select
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
 
 LT = "/proc/latency_tracker"
+
+# linux/userfaultfd.h
+UFFD_API = 0xAA
+USERFAULTFD_IOC_NEW = 0xAA00
+UFFDIO_API = 0xC018AA3F
+UFFDIO_REGISTER = 0xC020AA00
+UFFDIO_REGISTER_MODE_MISSING = 1
+UFFDIO_ZEROPAGE = 0xC020AA04
 
 
 def control(line):
@@ -146,6 +157,42 @@ def a_name_is_taken_until_its_instance_is_gone():
     assert refusals > 0, "never refused"
     fresh()
     assert stat("slow", "attempts") == "0", "not a new one"
+
+
+def an_instance_shows_when_it_was_created_as_long_as_its_counters():
+    fresh()
+    if not os.path.exists("/dev/userfaultfd"):
+        assert os.uname().release.endswith(("-debug", "-kcsan")), "no userfaultfd"
+        return
+    # A reader of `stats` stays inside read(2), since the page to copy to is missing.
+    device = os.open("/dev/userfaultfd", os.O_RDWR)
+    faults = fcntl.ioctl(device, USERFAULTFD_IOC_NEW, os.O_CLOEXEC | os.O_NONBLOCK)
+    os.close(device)
+    fcntl.ioctl(faults, UFFDIO_API, struct.pack("3Q", UFFD_API, 0, 0))
+    page = mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    fcntl.ioctl(faults, UFFDIO_REGISTER, struct.pack("4Q", address, mmap.PAGESIZE, UFFDIO_REGISTER_MODE_MISSING, 0))
+    page.madvise(mmap.MADV_DONTNEED)
+    stats = os.open(f"{LT}/slow/stats", os.O_RDONLY)
+    read = ctypes.CDLL(None).read
+    reader = threading.Thread(target=read, args=(stats, ctypes.c_void_p(address), 1), daemon=True)
+    reader.start()
+    poller = select.poll()
+    poller.register(faults, select.POLLIN)
+    assert poller.poll() == [(faults, select.POLLIN)], "the reader has a page"
+    # The removal hides `stats`, and waits for the reader.
+    removal = threading.Thread(target=control, args=("-slow",), daemon=True)
+    removal.start()
+    while os.path.exists(f"{LT}/slow/stats"):
+        time.sleep(0.01)
+    is_there = os.path.exists(f"{LT}/slow/created")
+    fcntl.ioctl(faults, UFFDIO_ZEROPAGE, struct.pack("4Q", address, mmap.PAGESIZE, 0, 0))
+    reader.join()
+    removal.join()
+    os.close(stats)
+    os.close(faults)
+    assert is_there, "`created` was removed before `stats`"
+    assert not os.path.exists(f"{LT}/slow"), "not removed"
 
 
 def alerts_streams_from_where_each_reader_began():
@@ -317,6 +364,7 @@ def main():
         nothing_is_missed_between_two_readings,
         alerts_that_were_not_read_go_to_the_next_reader,
         a_name_is_taken_until_its_instance_is_gone,
+        an_instance_shows_when_it_was_created_as_long_as_its_counters,
         alerts_streams_from_where_each_reader_began,
         a_reader_can_begin_with_what_is_recorded,
         an_overtaken_reader_gets_the_number_of_lost_alerts,

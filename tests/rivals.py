@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Tasks that keep another one from its CPU, each for a known time, for tests inside the virtual machine.
+"""Tasks that keep another task from its CPU, each for a known time, for tests inside the virtual machine.
 
-usage: rivals.py run NAME=MS...             starts tasks of these names on CPU 1, all at once, with real-time priorities, the
-                                            first one's the highest; each takes the CPU for that time. lt_target, with the
-                                            lowest priority, is woken 1 ms later. With NAME=WORD, the task writes the
-                                            word to the parameter `run` of lt_causes instead
-       rivals.py are FILE EXACT WHAT=MS...  checks that the last step of the only alert in FILE names these (regular
-                                            expressions), in this order; with EXACT 1, times match within a tenth and 2 ms
+usage: rivals.py run NAME=MS...             starts tasks of these names on CPU 1, all at once, with decreasing real-time
+                                            priorities; each takes the CPU for that time. lt_target, with the lowest
+                                            priority, is woken 1 ms later. With NAME=WORD, the task writes the word to
+                                            the parameter `run` of lt_causes instead
+       rivals.py are FILE EXACT WHAT=MS...  checks that the last step of the only alert in FILE names these rivals (WHAT
+                                            is a regular expression), in this order; with EXACT 1, times match within a
+                                            tenth and 2 ms
 """
 
 import os
@@ -16,7 +17,7 @@ import sys
 import time
 
 RUN = "/sys/module/lt_causes/parameters/run"
-# Long enough for all of them to sleep.
+# Long enough for all tasks to sleep.
 LATER = 1.0
 
 

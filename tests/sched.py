@@ -3,12 +3,12 @@
 """Tasks that wait in known ways, for tests inside the virtual machine.
 
 usage: sched.py crowd PAIRS ROUNDS     processes that wake each other, and some that compute
-       sched.py hog CPU MILLISECONDS   a SCHED_FIFO task wakes another one on its CPU, and keeps the CPU for that time
-       sched.py preempt CPU MS         a process computes, and a SCHED_FIFO one preempts it on its CPU for MS
+       sched.py hog CPU MILLISECONDS   a SCHED_FIFO task wakes another task on its CPU, and keeps the CPU for that time
+       sched.py preempt CPU MS         a process computes, and a SCHED_FIFO process preempts it on its CPU for MS
        sched.py quota CPU CENTS MS     a process in a cgroup of its own computes for MS of CPU time with a quota of
                                        CENTS % of the CPU in each 100 ms
        sched.py sleep MS [CPU [UID]]   a process sleeps, on a CPU, as a user
-       sched.py pipe MS                a process reads from a pipe, to which another one writes after that time
+       sched.py pipe MS                a process reads from a pipe, to which another process writes after that time
 """
 
 import os

@@ -11,7 +11,7 @@
 #
 #     lt-test: NAME begins
 #     lt-test: NAME ended STATUS SECONDS TAINT      TAINT: the taints that the kernel got in the test
-#     lt-test: NAME over TAINT                      and those that it got up to here
+#     lt-test: NAME over TAINT                      TAINT: the taints that the kernel got up to here
 #
 # Each test finds the machine in the same state as the first one: no module of ours, no disk, an
 # empty kernel log, no tracing, the same settings. If leftovers of a test cannot be removed, the
@@ -45,8 +45,8 @@ put_back() {
 		case $pid in 1|"$$"|"$PPID") continue ;; esac
 		kill -KILL "$pid" 2>/dev/null && killed="$killed $pid"
 	done
-	# Our module first: it may watch the disks. A module may be in use by another one that calls or follows its
-	# functions, or by a task that was just killed: so try more than once.
+	# Our module first: it may watch the disks. A module may be in use by another module that calls or follows
+	# its functions, or by a task that was just killed: so try more than once.
 	for pause in 0 1 5; do
 		sleep $pause
 		for module in $(ours); do rmmod "$module" 2>/dev/null; done
@@ -60,7 +60,7 @@ put_back() {
 	done
 	# The last close of a disk drops its module before the disk itself, which needs the module once
 	# more (Documentation/upstream/block-module-put.patch). So the killed processes must have finished
-	# that.
+	# that close.
 	for pid in $killed; do
 		for pause in 0 0.1 0.3 1 3 6 12; do
 			read -r task 2>/dev/null <"/proc/$pid/stat" || break

@@ -6,8 +6,8 @@ usage: serve.py CLIENTS MS [WAY...]   threads and processes that serve CLIENTS c
                                       each of the sockets below; a slow answer takes MS to the first byte
 
 Clients come over IPv4, IPv6 and a Unix socket. A way is how a connection is answered: see the functions
-whose names begin with `by_`. Prints how many connections were accepted, how many of those were `answered`, how many
-were `closed` without a byte, and how many answers were slow (`slow`).
+whose names begin with `by_`. Prints how many connections were `accepted`, `answered`, and `closed` without a byte, and
+how many answers were `slow`.
 """
 
 import array
@@ -210,7 +210,7 @@ def serve(server, count, way, milliseconds):
             answer()
             os._exit(0)
         children.append(child)
-        # This gives the next connection the same number.
+        # The next connection then gets the same descriptor.
         connection.close()
     for thread in threads:
         thread.join()

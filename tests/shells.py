@@ -13,7 +13,7 @@ import select
 import sys
 import time
 
-# What is typed, and the whole line after the tab. The instances and the recipe are those of tests/host/completions.sh.
+# What is typed, and the whole line after the tab. tests/host/completions.sh makes the instances and the recipe.
 LINES = [
     ("latency-tracker wa", "latency-tracker watch "),
     ("latency-tracker watch --ne", "latency-tracker watch --new "),

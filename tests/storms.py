@@ -20,7 +20,7 @@ SHORT = 8
 
 
 def timers(count):
-    """Timers with their own expiry times, many of them in one interrupt."""
+    """Timers with their own expiry times; many expire in one interrupt."""
     ready = selectors.DefaultSelector()
     for number in range(TIMERS):
         fd = os.timerfd_create(1, flags=os.TFD_NONBLOCK)
@@ -33,7 +33,7 @@ def timers(count):
 
 
 def crowd(count):
-    """The kernel wakes all readers of a timer; one of them gets the expiration, and the others keep waiting."""
+    """The kernel wakes all readers of a timer; one reader gets the expiration, and the others keep waiting."""
     shared, own = (os.timerfd_create(1) for _ in range(2))
     os.timerfd_settime(shared, initial=0.02, interval=0.02)
     os.timerfd_settime(own, initial=0.02, interval=0.02)
@@ -52,7 +52,7 @@ def crowd(count):
 
 
 def tasks(count):
-    """Each task waits for a byte from its parent, which wakes it; its exit then wakes the parent."""
+    """Each task waits for a byte from its parent. The byte wakes the task, and the task's exit wakes the parent."""
     for _ in range(count // SHORT):
         source, sink = os.pipe()
         pids = []

@@ -197,7 +197,7 @@ def hotplug(chance, _):
 
 
 def callers(chance, _):
-    """Calls of the function of samples/c, some of them late, some past the timeout."""
+    """Calls the function of samples/c; some calls are late, some exceed the timeout."""
     while not time_is_up():
         try:
             write("/sys/module/lt_sample_c/parameters/work", chance.choice(["0", "0", "0", "1", "12", "110"]))
@@ -209,7 +209,7 @@ def callers(chance, _):
 
 
 def samples(chance, _):
-    """Loads and unloads the samples. One time in four, the one in C is unloaded without destroying its tracker."""
+    """Loads and unloads the samples. One time in four, the sample in C is unloaded without destroying its tracker."""
     while not time_is_up():
         forget = "1" if chance.random() < 0.25 else "0"
         subprocess.run(["insmod", "/lt/lt_sample_c.ko", f"forget={forget}"], check=True)

@@ -24,7 +24,7 @@ import sys
 MS = 1_000_000
 # Cost of one clock read, one switch, one return to user space and the next call, in ns.
 USUAL = {"irq": 10_000, "thread": 50_000, "user": 50_000}
-# The least share of samples within that cost, in per cent.
+# The least share of samples within that cost, in percent.
 MOST = 90
 
 

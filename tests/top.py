@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Checks for vm/top: the values of `latency-tracker top`, and its behaviour on a terminal.
 
-usage: top.py once TOP HIST             values since the start are those of `hist --json` and its counters
+usage: top.py once TOP HIST             values since the start equal the values and counters of `hist --json`
        top.py groups TOP SUBJECT        each instance with alerts has one group, SUBJECT, with the sums of its alerts
        top.py between BEFORE TOP AFTER  the age of the oldest operation is between its ages in two readings of
                                         `pending --json`
-       top.py shows TOP NAME=ENDED...   the intervals have shown this many ended operations, or more
+       top.py shows TOP NAME=ENDED...   the reports before the last one have shown this many ended operations, or more
+       top.py total TOP                 print the number of ended operations that the intervals have shown
        top.py sums TOP NAME=ENDED...    the intervals add up to these numbers, and new_alerts to the alerts shown
        top.py terminal COMMAND...       run COMMAND on a terminal, remove the module, check the end
 """
@@ -88,9 +89,14 @@ def expected(words):
 
 
 def shows(top, *words):
-    sums = ended(lines(top))
+    # A histogram is read before the counters, so the delays of all these operations may be in the next report only.
+    sums = ended(lines(top)[:-1])
     missing = [name for name, count in expected(words).items() if sums.get(name, 0) < count]
     sys.exit(1 if missing else 0)
+
+
+def total(top):
+    print(ended(lines(top)))
 
 
 def sums(top, *words):
@@ -105,11 +111,12 @@ def sums(top, *words):
     for one in later:
         rate = one["ended"] * 1e9 / one["interval"]
         assert abs(one["rate"] - rate) <= 1e-6 * rate, one
-    # The histogram is read before the counters, so it may lack the last operations, and be empty.
+    # The histogram is read before the counters, so it may lack the last operations, and be empty. But the last report
+    # was made after all operations (see `shows`), so a report has their delays.
     known = [one for one in later if one["p50"] is not None]
     assert known, later
     assert all(one["p50"] <= one["p99"] <= one["max"] for one in known), known
-    # An alert may be raised between the reading of the counters and that of the alerts.
+    # An alert may be raised between the readings of the counters and of the alerts.
     new = sum(one["new_alerts"] for report in reports for one in report["instances"])
     seen = sum(len(report["alerts"]) for report in reports)
     assert new == seen, (new, seen)
@@ -123,7 +130,7 @@ def terminal(*command):
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     os.environ["TERM"] = "linux"
-    take = lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # the controlling terminal, as that of a shell
+    take = lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # the controlling terminal, as for a shell
     running = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, preexec_fn=take)
     shown = ""
     # Waits for the second reading.
@@ -155,7 +162,7 @@ def plain(shown):
 
 def main(words):
     what, *arguments = words
-    functions = (once, groups, between, shows, sums, terminal)
+    functions = (once, groups, between, shows, total, sums, terminal)
     {function.__name__: function for function in functions}[what](*arguments)
 
 

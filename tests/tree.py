@@ -12,8 +12,8 @@ usage: tree.py sums FILE                      checks that the steps of each chai
        tree.py parts FILE SLACK TRACE THREAD [PART=NS...]
                                               checks that the last step of each chain records what its CPU did during
                                               the step: these times in these parts, within SLACK, and at most SLACK in
-                                              the others. With +SLACK all may take longer. TRACE is ftrace's, on the
-                                              mono clock. The parts may also contain the time that tasks other than
+                                              other parts. With +SLACK all may take longer. TRACE is ftrace's, on the
+                                              mono clock. The parts may also contain the time for which tasks other than
                                               THREAD, and softirqs that the test has not raised, had the CPU then
        tree.py roots FILE STEP                checks what `latency-tracker tree --json` has written: one root, STEP, with one
                                               chain, whose steps add up to its age

@@ -13,7 +13,7 @@ usage: truth.py judge KNOWN ALERTS CAPTURE PART...
        truth.py table NAME [JSON]   sums up the output of `judge`, read from standard input
 
 A sentence is right if it names the culprit of the case and, from the whole trace, gives it at least the case's share.
-It is unknown if it says that something is not recorded, or that there are several reasons, and names no other thread
+It is unknown if it states that something is not recorded, or that there are several reasons, and names no other thread
 and no other disk; or if, in a copy without `raises` or `interrupts`, it is the sentence that the case accepts there.
 Everything else is wrong. If a case has several delays, the worst verdict counts.
 """
@@ -41,6 +41,8 @@ PACKET = struct.Struct("<32xQQQQQQ")
 def others(case, late, words):
     """Threads and disks in a sentence that have no part in the case. The late thread may have been renamed."""
     threads = [name for name, tid in re.findall(r"([a-z]+)\S*/([0-9]+)", words) if int(tid) != late]
+    # Threads of one name are together, as in "archiver (193, 195)".
+    threads += re.findall(r"([a-z]+)\S* \([0-9]+, [0-9]", words)
     disks = re.findall(r"disk [0-9]+:[0-9]+", words)
     # The name of a disk does not count within the name of a thread (ext in jbd2/ext-8), nor in the sentence about an
     # idle CPU (one of the disks is called slow).
@@ -130,7 +132,7 @@ def numbered(packet, number, lost):
 
 
 def drop_some(data):
-    """Loses every third packet. The packet before it counts the events that were lost after it."""
+    """Drops every third packet. The packet before a dropped packet counts the dropped events as lost."""
     kept, lost = [], 0
     for number, packet in enumerate(list(packets(data))):
         if number % 3 == 2:

@@ -6,8 +6,8 @@ cause or, in five of the cases, for two. `why` must name the larger cause, with 
 usage: why_truth.py [CASE...]     runs all cases, or these. The exit status is 2 if a sentence is wrong, or unknown where
                                   that is not accepted
 
-Each case states the truth, then what `why` said. Innocent tasks run meanwhile: `bystander` computes a little and often,
-and `onlooker` reads from another disk. They must not be named.
+Each case states the truth, then what `why` printed. Innocent tasks run meanwhile: `bystander` often computes
+for a short time, and `onlooker` reads from another disk. They must not be named.
 """
 
 import os
@@ -118,7 +118,7 @@ def onlooker():
 
 
 def enter_when_victim(name):
-    """Gives a thread its name. The victim is in the watched cgroup, unless it has one of its own; all others are not."""
+    """Gives a thread its name. The victim is in the watched cgroup unless it has its own cgroup; no other thread is."""
     with open("/proc/thread-self/comm", "w", encoding="ascii") as comm:
         comm.write(name)
     with open("/proc/self/cgroup", encoding="ascii") as file:
@@ -219,8 +219,8 @@ def judge(case, text):
 
 def main(names):
     late.called = causes.called = enter_when_victim
-    # A cgroup must exist before it is watched, and so must its counters: `why` compares them with their values at its
-    # start.
+    # A cgroup must exist before it is watched, and so must its counters: `why` compares them with their values at the
+    # start of its run.
     for case in filter(culprits.available, CASES):
         causes.cgroup(case.cgroup, **({"cpu_max": "10000 400000"} if case.needs == "quota" else {}))
     innocents = [causes.task(name, does) for name, does in zip(INNOCENT, (bystander, onlooker))]

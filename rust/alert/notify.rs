@@ -66,7 +66,7 @@ pub(crate) fn raise(notifier: &Notifier) {
 
 /// Makes all readers return for good; they see end-of-file. Returns whether this is the first call.
 pub(crate) fn release(notifier: &Notifier) -> bool {
-    // Full: `gone` is set before the readers are woken, which then check it.
+    // Full: `gone` is set before the readers are woken. The woken readers check it.
     let first = !notifier.gone.xchg(true, Full);
     notifier.handle().wake();
     first
@@ -77,8 +77,8 @@ pub(crate) fn release(notifier: &Notifier) -> bool {
 /// A wakeup that waits for the old interval to end is rescheduled at once.
 pub(crate) fn set_interval(notifier: &Notifier, interval: u64) {
     // Full: we store the interval, and then read `armed`. An alert sets `armed` with a full
-    // exchange, and only then its irq_work reads the interval: if we do not see `armed` set, the
-    // irq_work sees the new interval.
+    // exchange, and its irq_work reads the interval only after that. So if we do not see `armed`
+    // set, the irq_work sees the new interval.
     notifier.interval.xchg(interval, Full);
     if notifier.armed.load(Relaxed) {
         notifier.handle().queue();
@@ -104,8 +104,8 @@ impl State {
     fn wake(&self, handle: &Handle, now: u64) {
         self.last.store(now, Relaxed);
         self.wakes.add(1, Relaxed);
-        // Full: an alert that found `armed` set was recorded before that, and is visible to the
-        // readers that we wake.
+        // Full: an alert that found `armed` set was recorded before this exchange, and the readers
+        // that we wake see it.
         self.armed.xchg(false, Full);
         handle.wake();
     }

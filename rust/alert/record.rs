@@ -160,7 +160,8 @@ pub(crate) struct Alert {
     pub(crate) owner: Owner,
     pub(crate) detail: [u64; DETAIL],
     /// Number of words of the record's tail: the entries of the owner's kernel stack, with the
-    /// tracker's own words before them, or the entries of its stack in user space after them.
+    /// tracker's own words before them, or the entries of the owner's stack in user space after
+    /// them.
     pub(crate) tail: u8,
     /// The number of addresses of the owner's stack in user space, and where they end.
     pub(crate) user: user::Mark,

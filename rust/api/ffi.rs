@@ -2,8 +2,8 @@
 
 //! The functions of include/latency_tracker.h, and the callbacks: the raw side of api.rs.
 //!
-//! This code checks configurations, and converts: pointers to references and slices, errors to
-//! negative numbers and error pointers. Unsafe code is allowed here, as in `sys`.
+//! This code checks configurations, converts pointers to references and slices, and converts errors
+//! to negative numbers and error pointers. Unsafe code is allowed here, as in `sys`.
 //!
 //! A `struct latency_tracker` is an [`Any`], which the registry keeps until the tracker is
 //! destroyed.
@@ -40,8 +40,8 @@ type RawTracker = bindings::latency_tracker;
 type RawConfig = bindings::latency_tracker_config;
 
 kernel::sync::global_lock! {
-    // SAFETY: `Exports::new` initialises it before its first use: a module that calls a function
-    // below needs our symbols, so it is loaded after this one.
+    // SAFETY: `Exports::new` initialises the lock before its first use: a module that calls a
+    // function below needs our symbols, so that module is loaded after this one.
     unsafe(uninit) static REGISTRY: Mutex<Option<Arc<Registry>>> = None;
 }
 
@@ -59,7 +59,7 @@ impl Exports {
         if IS_MADE.xchg(1, Relaxed) != 0 {
             return Err(EBUSY);
         }
-        // SAFETY: Done once, by the exchange.
+        // SAFETY: Called only once: by the caller whose exchange found 0.
         unsafe { REGISTRY.init() };
         let watch = Some(Watch::new(registry.clone())?);
         *REGISTRY.lock() = Some(registry);
@@ -103,7 +103,7 @@ pub(crate) struct Report<'a> {
 pub(crate) struct Callback {
     function: bindings::latency_tracker_fn,
     private: *mut c_void,
-    /// Address of the tracker that it belongs to.
+    /// Address of the tracker that the callback belongs to.
     tracker: Atomic<u64>,
 }
 

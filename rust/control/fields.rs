@@ -2,8 +2,8 @@
 
 //! The values that a `pair` takes at a point: registers, the thread, the CPU.
 //!
-//! A list has one or two of these, such as `arg0,tid`. It is stored as a number, like the value of
-//! any other parameter: a byte for each field, the first one lowest, 0 for none.
+//! A list has one or two fields, such as `arg0,tid`. It is stored as a number, like the value of
+//! any other parameter: a byte for each field, the first field lowest, 0 for none.
 
 use super::{fault, Fault};
 use kernel::{
@@ -12,7 +12,7 @@ use kernel::{
 };
 
 /// Number of arguments that can be taken, on every architecture. x86-64 passes six in registers
-/// (arm64 eight), but the first one passed to a tracepoint's probe is the probe's own data.
+/// (arm64 eight), but the first argument of a tracepoint's probe is the probe's own data.
 pub(crate) const ARGUMENTS: usize = 5;
 
 /// Maximum number of fields of a list.

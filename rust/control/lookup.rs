@@ -28,7 +28,7 @@ pub(crate) enum LookupTarget<'a> {
     Function(&'a [u8]),
     /// A tracepoint by its name, checked for whether it can be followed; the number has no meaning.
     /// `ENOENT` if there is none, `EBUSY` if its module is being loaded or unloaded, `EEXIST` if
-    /// several modules have one of this name, `EPERM` for one of ours.
+    /// several modules have a tracepoint of this name, `EPERM` for a tracepoint of ours.
     Tracepoint(&'a [u8]),
 }
 

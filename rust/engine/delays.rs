@@ -7,9 +7,9 @@
 //!                         recorded by that CPU only, added up by the reader
 //! ```
 //!
-//! A set consists of one such part for each CPU. Several sets can be read as one, which has all
-//! their parts. The number of delays is the sum of the buckets, so the two cannot disagree. Any
-//! context.
+//! The words of one CPU are a *part*, and a set has a part for each CPU. Several sets can be read
+//! as one set, which has all their parts. The number of delays is the sum of the buckets, so the
+//! two cannot disagree. Any context.
 
 use crate::{
     engine::{
@@ -38,8 +38,8 @@ pub(crate) fn clear(part: &[Atomic<u64>]) {
     }
 }
 
-/// Adds a delay to a part of the CPU that the guard holds: `N` words, with the sum at `AT`, and the
-/// first bucket at `FIRST`, which is `AT` + [`BUCKETS_AT`].
+/// Adds a delay to the part of the CPU that the guard holds. The part is at the end of the `N`
+/// words: its sum is at `AT`, and its first bucket is at `FIRST`, which is `AT` + [`BUCKETS_AT`].
 #[inline(always)]
 pub(crate) fn record<P: Platform, const AT: usize, const FIRST: usize, const N: usize>(
     guard: &P::Guard,
@@ -138,8 +138,8 @@ pub(crate) trait Delays {
 
     /// Returns the sum of all delays.
     ///
-    /// Each CPU's word wraps: 65,536 sleepers add 65,536 s in a second, which is 2^64 ns after
-    /// three days. The words give the lower half of the sum. The upper half follows from the
+    /// Each CPU's word wraps: 65,536 sleepers add 65,536 s in a second, and thus 2^64 ns in three
+    /// days. The words give the lower half of the sum. The upper half follows from the
     /// histogram, whose bounds for the sum are at most an eighth apart. So the result is exact up
     /// to 2^67 ns. Above that, it is the number with this lower half that is closest to the middle
     /// of the bounds; it differs from the sum by at most a sixteenth, plus half of 2^64.
@@ -190,7 +190,7 @@ pub(crate) fn quotient(sum: u128, by: u64) -> u64 {
     quotient
 }
 
-/// Replaces an extreme. An interrupt on this CPU may replace the same one between the load and the
+/// Replaces an extreme. An interrupt on this CPU may replace it, too, between the load and the
 /// exchange.
 #[cold]
 #[inline(never)]

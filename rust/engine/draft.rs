@@ -10,9 +10,9 @@
 //! Any other start copies all the data that it is passed. Building the data in place is cheaper if
 //! its length varies, or if the data decides whether the event is wanted.
 //!
-//! The cell belongs to the draft until it is published (event.rs): until then, no reader takes its
-//! content for the data of an event. Words that the draft does not set keep the values of an
-//! earlier event of this engine, so the data must show which words are valid. Any context,
+//! The cell belongs to the draft until the event is published (event.rs): until then, no reader
+//! takes its content for the data of an event. Words that the draft does not set keep the values of
+//! an earlier event of this engine, so the data must show which words are valid. Any context,
 //! including NMI.
 
 use super::{Begin, Engine, Open};

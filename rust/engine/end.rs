@@ -202,7 +202,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
                 return self.finish_oddly(guard, hash, won.found, won.life, delay, late);
             }
             stats.count(Counter::ENDED);
-            // The look at the home is in line: a call would double its cost.
+            // The check of the home slot is in line: a call would double its cost.
             let labels = self.stats.labels();
             match labels.and_then(|labels| labels.row_at_home(event)) {
                 Some(row) => row.record::<P>(guard, delay),

@@ -27,9 +27,9 @@
 //! which never recurs (2^49 lives). Of the other bits, `timed_out`, `reporting` and `refs` change
 //! within a life: when the event times out, when the report of the timeout is over, and when a
 //! reference is taken or returned. Between two lives of one event, while its owner changes it,
-//! `changing` distinguishes the cell from a free or ended one. `found`, if set at all, is set from
-//! the first publication on: the operation was already in flight, and began no later than the
-//! recorded start.
+//! `changing` distinguishes the cell from a free cell and from an ended event. `found`, if set at
+//! all, is set from the first publication on: the operation was already in flight, and began no
+//! later than the recorded start.
 //! `labelled` never changes: it is set in all cells of an engine that counts delays by label, so
 //! that an end, which checks for odd events anyway, needs no further check.
 //!
@@ -53,11 +53,11 @@
 //!
 //! # Timing out
 //!
-//! [`Event::time_out`] exchanges the state for one with `timed_out` set as well: it succeeds once
-//! in a life, and never after its end, because an end exchanges the same word. A caller that ends
-//! the event at that moment sees its exchange fail, finds the same life, and tries again. The
-//! report is a copy, made by [`Event::peek`], of the life whose exchange then succeeds: the copy
-//! was consistent, and the exchange proves that the event had not ended.
+//! [`Event::time_out`] exchanges the state for a state that also has `timed_out` set. The exchange
+//! succeeds at most once in a life, and never after the life's end, because an end exchanges the
+//! same word. A caller that ends the event at that moment sees its exchange fail, finds the same
+//! life, and tries again. The report is a copy, made by [`Event::peek`], of the life whose exchange
+//! then succeeds: the copy was consistent, and the exchange proves that the event had not ended.
 //!
 //! The same exchange sets `reporting`, and [`Event::has_reported`] clears it when the report is
 //! over. So an end learns from the state word that it exchanges whether a report of its event is
@@ -79,8 +79,9 @@
 //! does), so a claimed event gets no new references except copies of existing ones. The owner that
 //! finds references leaves the cell to their holders ([`Event::abandon`] sets `orphan`); the holder
 //! that returns the last one then gives the cell back ([`Event::put_ref`]). Owner and holder
-//! exchange the same word, so exactly one of them gives the cell back. Without references, this
-//! costs nothing: the winner knows from its own exchange that there are none.
+//! exchange the same word, so either the owner or the holder gives the cell back, never both.
+//! Without references, this costs nothing: the winner knows from its own exchange that there are
+//! none.
 //!
 //! # Contexts
 //!
@@ -294,7 +295,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// If the event has ended meanwhile, or was changed, there is nothing to do: the cell may hold
     /// another event, and a changed event keeps the mark until its end.
     pub(crate) fn has_reported(&self, life: Life) {
-        // Relaxed: a guess, the exchange checks it.
+        // Relaxed: a guess, which the exchange checks.
         let mut now = self.state.load(Relaxed);
         while life.is_that_of(now) {
             // Release: the accesses of the report come before the next accesses of an end that
@@ -402,7 +403,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// Gives back a reference. If the result is `true`, the caller must return the cell.
     #[must_use]
     pub(crate) fn put_ref(&self) -> bool {
-        // Relaxed: a guess, the exchange checks it.
+        // Relaxed: a guess, which the exchange checks.
         let mut now = self.state.load(Relaxed);
         loop {
             if now & REFS == 0 {
@@ -455,13 +456,13 @@ impl<const K: usize, const D: usize> Event<K, D> {
 
     /// Whether the operation was found in flight. For the owner and holders of a reference.
     pub(crate) fn was_found(&self) -> bool {
-        // Relaxed: it does not change until there is another event.
+        // Relaxed: the bit does not change until the cell has another event.
         Life(self.state.load(Relaxed)).was_found()
     }
 
     /// Number of references; a snapshot.
     pub(crate) fn holders(&self) -> u64 {
-        // Relaxed: a number.
+        // Relaxed: only the number is used.
         (self.state.load(Relaxed) & REFS) / REF
     }
 
@@ -517,7 +518,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     #[cold]
     fn republish_held(&self, forget: u64) {
         loop {
-            // Relaxed: a guess, the exchange checks it.
+            // Relaxed: a guess, which the exchange checks.
             let now = self.state.load(Relaxed);
             let next = (now & !(forget | CHANGING)).wrapping_add(GENERATION) | LIVE;
             // Release: as in `publish`.
@@ -534,7 +535,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         // Relaxed: only owners write a state that is not live and not held, and ownership was
         // handed over by `claim` or by the pool, both with acquire.
         let state = self.state.load(Relaxed) & !(forget | CHANGING);
-        // The live bit is not set.
+        // The live bit is clear, so the addition sets it.
         state.wrapping_add(GENERATION | LIVE)
     }
 
@@ -555,7 +556,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// Copies an event if it is still in the life that was seen before. See [`Event::peek`].
     #[inline(always)]
     pub(crate) fn peek_at(&self, life: Life) -> Option<(Life, EventCopy<K, D>)> {
-        // Acquire, each: if a word is of a later life, the end of this one is seen below.
+        // Acquire, for each word: if it is of a later life, the end of this life is seen below.
         let copy = EventCopy {
             start: self.start.load(Acquire),
             // Set once, when the event was published for the first time.
@@ -585,8 +586,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// Sets the key. Only for the owner, and not while the event is in the table.
     #[inline(always)]
     pub(crate) fn set_key(&self, key: &[u64; K]) {
-        // Release, each word of a cell: a reader of an older life that sees one of them also sees
-        // that its life is over (`peek`). Free on x86.
+        // Release, for each word of a cell: a reader of an older life that sees a new word also
+        // sees that its life is over (`peek`). Free on x86.
         for (word, value) in self.key.iter().zip(key) {
             word.store(*value, Release);
         }

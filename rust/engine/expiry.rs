@@ -14,8 +14,8 @@
 //! An end between mark and unmark notices the report ([`super::Ended`]). An event that ends
 //! before its mark is not reported.
 //!
-//! The fast path takes no part in the search. A worker pays its whole cost: about once per timeout
-//! if most events end in time, and at most 32 times (instance/expire.rs). The search runs in a
+//! The fast path takes no part in the search. A worker searches about once per timeout if most
+//! events end in time, and at most 32 times per timeout (instance/expire.rs). The search runs in a
 //! context that may sleep, and holds the guard for one event at a time.
 
 use super::{Engine, Late, Why};
@@ -139,7 +139,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
             QuickCheck::Nothing => return false,
         };
         let Some((life, copy)) = seen else {
-            // The event is being changed, or was while it was copied; or it has ended.
+            // The event is being changed, was changed while it was copied, or has ended.
             search.is_due_at(search.now);
             return false;
         };

@@ -18,10 +18,10 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Keeps the memory of an event, live or ended. Its holder gives the reference back with
+/// Keeps the memory of an event, live or ended. The holder of the reference gives it back with
 /// [`Engine::put_ref`].
 ///
-/// It does not implement `Drop`: giving it back requires the engine and a guard.
+/// A reference does not implement `Drop`: giving it back requires the engine and a guard.
 #[derive(Debug)]
 pub(crate) struct Reference(Index);
 
@@ -205,7 +205,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.put_ref(&P::guard(), event);
     }
 
-    /// Takes one more reference to the same event; `None` if there are too many.
+    /// Takes one more reference to an event; `None` if there are too many.
     pub(crate) fn get_ref_again(&self, event: &Reference) -> Option<Reference> {
         match self.pool.cell(event.0).get_ref_again() {
             GetRef::Taken => Some(Reference(event.0)),

@@ -43,8 +43,8 @@ pub(crate) fn bounds(bucket: usize) -> (u64, u64) {
     (low(bucket), high)
 }
 
-/// Number of groups for each power of two. It is also added to every time, so that the smallest
-/// times have enough bits.
+/// Number of groups for each power of two. [`group_of`] also adds it to the time that it is passed,
+/// so that the smallest times have enough bits.
 const GROUPED: u64 = 4;
 /// Number of the first group. It is not 0, which would take a subtraction in [`group_of`].
 pub(crate) const FIRST_GROUP: usize = group_of(0);

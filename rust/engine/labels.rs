@@ -16,8 +16,8 @@
 //!   other   in the unlabelled delays of `Stats`
 //! ```
 //!
-//! Each delay is in one row, or in `other`; their sum is the whole. No delay is counted twice, and
-//! a reader needs no consistent view of two counters.
+//! Each delay is counted once: in one row, or in `other`. So a reader that adds up all delays needs
+//! no consistent view of two counters.
 //!
 //! # A slot
 //!
@@ -249,7 +249,8 @@ pub(crate) struct Labels {
     slots: NodeSlice<Slot>,
     rows: NodeSlice<Row>,
     stacks: Option<Stacks>,
-    /// Number of attempts to take a row; simultaneous ones may make it exceed the number of rows.
+    /// Number of attempts to take a row; simultaneous attempts may raise it above the number of
+    /// rows.
     taken: Atomic<u64>,
 }
 
@@ -369,13 +370,13 @@ impl Labels {
 
     /// Returns the number of the slot where the search for a label starts.
     ///
-    /// Words that are 0 at the end of a label do not matter. Cheaper than a hash, and not as even:
-    /// regular labels may share a home.
+    /// Words that are 0 at the end of a label do not matter. The result is cheaper than a hash, but
+    /// less even: regular labels may share a home.
     #[inline(always)]
     pub(crate) fn home(&self, label: &[u64]) -> usize {
         let mixed = label.iter().fold(0_u64, |mixed, word| mixed ^ *word);
         let product = mixed.wrapping_mul(self.multiplier);
-        // The high bits, which every bit of the label reaches.
+        // Every bit of the label reaches the high bits.
         product.wrapping_shr(self.shift) as usize
     }
 
@@ -383,8 +384,9 @@ impl Labels {
     #[inline(always)]
     fn at_home(&self, label: &[u64]) -> Option<&Row> {
         let slot = self.slots.get(self.home(label))?;
-        // Acquire: pairs with the release of `claim`. If there is a row, the words below are those
-        // of its label. (A word that is not written yet could make them equal to another label.)
+        // Acquire: pairs with the release of `claim`. If there is a row, all words of its label are
+        // visible below. (Without this order, a word that still seems 0 could make them equal to
+        // another label.)
         let state = slot.state.load(Acquire);
         // `None` if there is no row: the number is then beyond the rows.
         let row = self.rows.get((state & ROW).wrapping_sub(1) as usize)?;
@@ -426,8 +428,8 @@ impl Labels {
         None
     }
 
-    /// Returns a slot of a search: the home, and then those that the hash selects. An odd distance
-    /// repeats no slot before all have been visited.
+    /// Returns a slot of a search: the home, and then the slots that the hash selects. With an odd
+    /// distance, no slot is repeated before all slots have been visited.
     fn slot(&self, label: &[u64], hash: u64, step: u64) -> Option<&Slot> {
         let distance = hash >> 32 | 1;
         let mask = self.slots.len().wrapping_sub(1);

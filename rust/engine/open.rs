@@ -46,7 +46,7 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
     }
 
     /// Moves the start. The new start must not be earlier: the search for timeouts may rely on the
-    /// old one.
+    /// old start.
     pub(crate) fn set_start(&mut self, start: u64) {
         self.event.set_start(start);
     }
@@ -60,7 +60,7 @@ pub(crate) enum Verdict {
     /// The operation ceased to exist; counted as `gone`.
     Gone,
     /// The event stood for an earlier operation, whose end was not seen, and now stands for a new
-    /// one with the same key. The old one is counted in `replaced`, the new one in `attempts` and
-    /// `started`.
+    /// operation with the same key. The old operation is counted in `replaced`, the new one in
+    /// `attempts` and `started`.
     Renewed,
 }

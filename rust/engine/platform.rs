@@ -24,8 +24,8 @@ use crate::sys::atomic::Atomic;
 /// - A guard is an RCU read-side critical section of [`Platform::synchronize`], which does not
 ///   return before every guard that lived when it was called has been dropped; and what happened
 ///   before such a guard was dropped happens before `synchronize` returns.
-/// - [`Platform::nodes`] and [`Platform::cpus`] always return the same numbers, at least 1, and so
-///   do [`Platform::node_of`] and [`Platform::has_memory`] for the same argument.
+/// - The results of [`Platform::nodes`] and [`Platform::cpus`] never change, and are at least 1.
+///   The results of [`Platform::node_of`] and [`Platform::has_memory`] depend only on the argument.
 pub(crate) unsafe trait Platform: 'static {
     /// Keeps the caller on its CPU and inside an RCU read-side critical section until dropped.
     ///

@@ -14,8 +14,8 @@
 //!
 //! Nothing is ever reset to zero. A reset takes a snapshot and keeps it; a profile is the
 //! difference of two snapshots. Each operation increments one word once, so it is in the next
-//! snapshot or the one after. Reading and resetting thus lose nothing, and no probe waits for
-//! either. A snapshot does not show all CPUs at the same instant.
+//! snapshot or the one after. Reading and resetting thus lose nothing, and delay no probe. A
+//! snapshot does not show all CPUs at the same instant.
 //!
 //! # Contexts
 //!
@@ -33,7 +33,7 @@ use kernel::{fmt, prelude::*};
 /// The number of classes of a profile.
 pub(crate) const CLASSES: usize = 8;
 
-/// The number of rows: powers of two of nanoseconds from 2^0 to 2^40, and one for longer ones.
+/// The number of rows: one for each power of two from 2^0 to 2^40 ns, and one for longer delays.
 pub(crate) const ROWS: usize = 42;
 
 const CELLS: usize = CLASSES * ROWS;
@@ -92,7 +92,7 @@ impl Class {
     }
 }
 
-/// Returns the row of a delay in nanoseconds. A delay below 1 ns is in the first one.
+/// Returns the row of a delay in nanoseconds. A delay of 0 is in the first row.
 #[inline(always)]
 pub(crate) fn row_of(delay: u64) -> usize {
     ((delay | 1).ilog2() as usize).min(ROWS - 1)
@@ -126,8 +126,8 @@ impl Counts {
 
 /// The counters at one moment: a time in nanoseconds, then the cells.
 ///
-/// Atomic, because shared memory can then be changed without `unsafe`; the owner's lock orders all
-/// accesses.
+/// The words are atomic, because shared memory can then be changed without `unsafe`; the owner's
+/// lock orders all accesses.
 struct Snapshot<'a>(&'a [Atomic<u64>]);
 
 /// Number of words of a snapshot.
@@ -249,8 +249,8 @@ impl History {
         next
     }
 
-    /// Returns the snapshot at the start of a window that ends at `now`: the newest that is old
-    /// enough, or else the oldest.
+    /// Returns the snapshot at the start of a window that ends at `now`: the newest snapshot that
+    /// is old enough, or else the oldest.
     fn first_of(&self, window: usize, now: u64) -> Snapshot<'_> {
         let Window { length, taken } = self.windows[window];
         let oldest = taken.saturating_sub(SLOTS);
@@ -329,7 +329,7 @@ impl fmt::Display for Profile<'_> {
     }
 }
 
-/// The bounds of a row, as `[1us,2us[`: padded; each unit is 1024 times the one below it.
+/// The bounds of a row, as `[1us,2us[`, padded. Each unit is 1024 times the one below it.
 struct Range(usize);
 
 impl fmt::Display for Range {

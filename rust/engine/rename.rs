@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A new key for an event that continues: the name of an operation changes while it is in flight.
+//! A new key for an event that continues: an operation is renamed while it is in flight.
 //!
 //! ```text
 //!   claim (changing) --> new data --> out of the table --> new key --> into the table --> publish
 //! ```
 //!
-//! A rename is an [`Engine::update`] with a move in the table in between: the cell remains the
-//! same, so the event keeps its start and its `timed_out`. During the move no other caller can use
-//! it, or find it by either key. The move itself is not counted: it remains one event.
+//! A rename is an [`Engine::update`] with a move in the table in between: the event stays in its
+//! cell, and keeps its start and its `timed_out`. During the move no other caller can use it, or
+//! find it by either key. The move itself is not counted.
 //!
 //! For the readers of the table the event ends under one key and starts under another one. The life
-//! that they may have seen ends with the claim, and the next one is published after the key and the
-//! place were written, as for any new event (event.rs, "Why no grace period is needed"). Any
+//! that they may have seen ends with the claim, and the next life is published after the key and
+//! the place were written, as for any new event (event.rs, "Why no grace period is needed"). Any
 //! context, including NMI.
 
 use super::{Engine, Open, Verdict};

@@ -21,7 +21,7 @@
 //! that hangs (sys/periodic.c). After each run, the watch moves if it is on the CPU that has done
 //! the work: one hang would stop both.
 //!
-//! Two CPUs may do the work at the same time, if the first is only slow and not stuck. Then the
+//! Two CPUs may do the work at the same time, if the first CPU is only slow and not stuck. Then the
 //! result of the run that started last is used, since it covers everything.
 //!
 //! This file has only the decisions, so that host tests can run them
@@ -104,7 +104,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Creates work that rests; `is_watched` if another CPU must take over when it is late.
+    /// Creates work that rests. If `is_watched`, another CPU takes over when the work is late.
     pub(crate) fn new(is_watched: bool) -> Self {
         Self {
             is_watched,
@@ -137,7 +137,7 @@ impl Schedule {
         let (now, this) = (machine.now(), machine.cpu());
         self.due = Some(self.due.map_or(now, |due| due.min(now)));
         // The timer that is armed here stays armed until the CPU that is asked to watch has armed
-        // its own: if that CPU hangs, this one still watches.
+        // its own: if that CPU hangs, this CPU still watches.
         if machine.may_watch(this) && next(machine, this, Some(this)).is_some() {
             self.look_later(machine);
         }
@@ -154,7 +154,7 @@ impl Schedule {
     }
 
     /// Ends a run of the work on this CPU; the work is due again after `pause` nanoseconds, if at
-    /// all, or at once if it was kicked meanwhile. Then another CPU watches this one.
+    /// all, or at once if it was kicked meanwhile. Then another CPU watches this CPU.
     pub(crate) fn end(&mut self, machine: &impl Machine, run: Run, pause: Option<u64>) {
         // Another CPU has taken over. Its run covers everything, and that CPU is watched.
         if run != Run(self.runs) {
@@ -171,7 +171,7 @@ impl Schedule {
         }
     }
 
-    /// Ensures that another CPU watches this one and checks in time. A watching CPU that is late
+    /// Ensures that another CPU watches this CPU and checks in time. A watching CPU that is late
     /// for its check, or for starting the watch, is replaced.
     fn ensure_watched(&mut self, machine: &impl Machine) {
         let (Some(due), true, false) = (self.due, self.is_watched, self.is_stopped) else {
@@ -225,7 +225,7 @@ impl Schedule {
                 self.ask(machine, cpu);
             }
         }
-        // If another CPU was asked to watch, this one keeps watching until that CPU has started. If
+        // If another CPU was asked to watch, this CPU keeps watching until that CPU has started. If
         // that CPU is late, the end of a run replaces it.
         let asked = self.watch.filter(|watch| watch.cpu != machine.cpu());
         self.look_later(machine);

@@ -2,7 +2,7 @@
 
 //! Exact counters: one set for each CPU, written only by that CPU, added up by the reader.
 //!
-//! The sums that hold whenever no probe is running:
+//! These sums hold whenever no probe is running:
 //!
 //! ```text
 //!   attempts = started + full + filtered + off + crowded
@@ -143,7 +143,7 @@ impl Stats {
         self.labels.as_ref()
     }
 
-    /// Returns the delays that are not in the row of a label: all of them if there are no labels.
+    /// Returns the delays that are not in the row of a label: all delays if there are no labels.
     pub(crate) fn unlabelled(&self) -> Unlabelled<'_> {
         Unlabelled(self)
     }

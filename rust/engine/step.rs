@@ -12,10 +12,10 @@
 //! notes, in words that the owner leaves alone while the other CPU may write them. A note hides
 //! nothing from the owner.
 //!
-//! A step may be the last one: one claim covers both the look at the event and its end, so another
+//! A step may be the last one: one claim covers both reading the event and ending it, so another
 //! event of the same key cannot be taken in between.
 //!
-//! Both CPUs may choose among the events of a key: the owner before its claim, the other one with a
+//! Both CPUs may choose among the events of a key: the owner before its claim, the other CPU with a
 //! reference. The choice is sound if it reads only words that are never noted, for the reason that
 //! event.rs, step 3, gives for comparing keys. Any context, including NMI.
 //!
@@ -158,7 +158,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Writes several words from word `at` on, in ascending order; see [`Engine::note`]. A copy
-    /// made meanwhile may have only some of them.
+    /// made meanwhile may have only some of the new words.
     #[inline]
     pub(crate) fn note_words<const N: usize>(
         &self,

@@ -123,8 +123,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// `mine` if there is a later one.
     ///
     /// All callers have published their event before they look, with a full barrier in between, so
-    /// of two at least one sees the other. Both agree on which of the two to drop, so exactly the
-    /// earlier one is dropped.
+    /// of two callers at least one sees the other's event. Both agree on which event to drop, so
+    /// exactly the earlier one is dropped.
     #[inline(always)]
     fn drop_others(&self, guard: &P::Guard, hash: u64, key: &[u64; K], start: u64, mine: Won<'_>) {
         let mut is_last = true;

@@ -13,9 +13,10 @@
 //!
 //! A search that has found every stack empty notes a suspicion, or joins the note of another
 //! search, and searches once more. If nothing has changed, the pool was exhausted. If no cell has
-//! come back since the note (`version`), it still is. A CPU that puts a cell on a stack reads the
-//! note *after* the cell can be found. Both sides store, pass a full barrier, and load. So at least
-//! one of the two sees the other: either the search finds the cell, or the note is cleared.
+//! come back since the note (`version`), the pool is still exhausted. A CPU that puts a cell on a
+//! stack reads the note *after* the cell can be found. Both sides store, pass a full barrier, and
+//! load. So at least one side sees the other: either the search finds the cell, or the note is
+//! cleared.
 //! Documentation/design/engine.md has the whole argument. Any context, NMI included.
 
 use crate::sys::atomic::{Atomic, Full, Relaxed, Release};
@@ -52,7 +53,7 @@ impl Exhausted {
     /// that several searches kept replacing would never be confirmed. `None` if the pool is already
     /// known to be exhausted, or if the word changed meanwhile.
     pub(super) fn suspect(&self) -> Option<Note> {
-        // Relaxed: a guess, the exchange checks it.
+        // Relaxed: a guess, which the exchange checks.
         let word = self.0.load(Relaxed);
         let note = match word & STATE {
             KNOWN => return None,
@@ -68,8 +69,8 @@ impl Exhausted {
     /// between.
     pub(super) fn confirm(&self, note: Note) {
         let known = note.0 ^ STATE;
-        // Release: after the caller's search. If the exchange fails, a cell has come back since the
-        // note, or another search was faster.
+        // Release: the caller's search comes before the exchange. If the exchange fails, a cell has
+        // come back since the note, or another search was faster.
         let _ = self.0.cmpxchg(note.0, known, Release);
     }
 

@@ -27,14 +27,14 @@ const DEPTH_SHIFT: u32 = 32;
 /// Marks a place in the table; clear in the link of a free cell.
 const KEPT: u64 = 1 << 63;
 
-/// Names a cell of the pool that made it.
+/// Names a cell of the pool that made the index.
 ///
 /// An engine owns one pool and one table, and passes indices only between these two.
 ///
 /// # Invariants
 ///
-/// At most [`INDEX_MASK`] - 1, and names a cell of the pool that made it, which lives as long as
-/// the pool.
+/// An index is at most [`INDEX_MASK`] - 1, and names a cell of the pool that made the index. The
+/// cell lives as long as the pool.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Index(u32);
 
@@ -124,11 +124,11 @@ impl Link {
         self.0.store(word, Relaxed);
     }
 
-    /// Returns the word: the kept one, if the cell is in the table.
+    /// Returns the word that was kept for the table; any word if the cell is not in the table.
     #[inline(always)]
     pub(crate) fn kept(&self) -> u64 {
-        // Relaxed: only owners and holders of a reference call this, and got the word with the
-        // cell.
+        // Relaxed: only owners and holders of a reference call this, and they acquired the word
+        // with the cell.
         self.0.load(Relaxed)
     }
 
@@ -157,7 +157,8 @@ impl Link {
         self.0.load(Acquire) >> DEPTH_SHIFT
     }
 
-    /// Returns the number of cells on its stack from this one down; any value if it is on no stack.
+    /// Returns the number of cells on the stack from this cell down; any value if the cell is on no
+    /// stack.
     #[inline(always)]
     pub(super) fn depth(&self) -> u64 {
         // Relaxed: as in `next`.

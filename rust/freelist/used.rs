@@ -2,8 +2,8 @@
 
 //! Records how much of a chunk was ever in use, so that searches skip the cells beyond.
 //!
-//! The cells of a new chunk are on their node's stack with the first one on top, so they are handed
-//! out upwards. Any context, NMI included.
+//! The cells of a new chunk are on their node's stack with the first cell on top, so they are
+//! handed out upwards. Any context, NMI included.
 
 use crate::sys::atomic::{Atomic, Relaxed};
 

@@ -23,7 +23,7 @@ use crate::{
 /// Minimum pause between two searches for timed-out events, in nanoseconds.
 const MIN_PAUSE_NS: u64 = 500_000;
 
-/// Returns the nanoseconds until the next search for timed-out events. The last one began at
+/// Returns the nanoseconds until the next search for timed-out events. The last search began at
 /// `began` and returned `first`, the time at which the first of the remaining events may time out.
 /// No timeout is less than `shortest` nanoseconds.
 ///
@@ -111,8 +111,9 @@ impl<const K: usize, const D: usize> Core<K, D> {
     }
 
     /// Returns the current stack of the owner of an event that began at `start`, at most as deep as
-    /// the parameter `stack`. Empty if the parameter is 0, if the event has no owner, or if the
-    /// owner has ended or is the caller. For an owner that is running, see sys/stack.rs. May sleep.
+    /// the parameter `stack`. The stack is empty if the parameter is 0, if the event has no owner,
+    /// or if the owner has ended or is the caller. For an owner that is running, see sys/stack.rs.
+    /// May sleep.
     pub(crate) fn stack_of(&self, owner: Owner, start: u64) -> Stack {
         let depth = self.depth();
         if depth == 0 || owner.tid == 0 {

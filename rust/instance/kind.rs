@@ -36,9 +36,9 @@ pub(crate) struct Kind {
     pub(crate) c_name: &'static CStr,
     /// A one-line description of what it measures.
     pub(crate) help: &'static str,
-    /// Its parameters: first those of [`crate::instance`], common to all trackers, then its own.
+    /// Its parameters: first the common parameters of [`crate::instance`], then its own.
     pub(crate) params: &'static [Param],
-    /// Its own counters, after the common ones in `stats`.
+    /// The names of its own counters in `stats`.
     pub(crate) counters: &'static [&'static str],
     /// Number of words of [`Alert::detail`] that it uses.
     pub(crate) detail_words: usize,

@@ -193,7 +193,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             if is_full(out) {
                 return Ok(());
             }
-            // The row is not published yet, so no delay has been counted in it.
+            // A row that is not published yet has no delays.
             let Some((label, delays)) = labels.labelled(row) else {
                 continue;
             };

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The parameters of instances: the common ones of all trackers, values, and changes.
+//! The parameters of instances: the parameters common to all trackers, values, and changes.
 //!
 //! A parameter is identified by its position in its tracker's list ([`super::kind::Kind::params`]);
-//! the common ones come first. A value is a number, or a text that is shared and never changes.
+//! the common parameters come first. A value is a number, or a text that is shared and never
+//! changes.
 //!
 //! ```text
-//!   a line ----> Changes: some of them --over--> Values: all of them ----> the instance
+//!   a line ----> Changes: some values --over--> Values: all values ----> the instance
 //! ```
 //!
 //! # Contexts

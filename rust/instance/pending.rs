@@ -15,7 +15,8 @@
 use crate::{engine::event::EventCopy, sys::procfs::Records};
 use kernel::{alloc::Flags, prelude::*};
 
-/// Minimum and maximum number of events of a full batch; between them, it is 1/64 of the pool.
+/// Minimum and maximum number of events of a full batch; between these, a batch is 1/64 of the
+/// pool.
 const LEAST: usize = 256;
 const MOST: usize = 8192;
 

@@ -275,7 +275,7 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
         let values = &changes.over(before.try_clone()?);
         let enable = values[common::ENABLED] != 0;
         // Probes run from the middle of `attach` until `detach` returns: new values are set before
-        // the first probe runs, and old ones remain until after the last.
+        // the first probe runs, and old values remain until the last probe has run.
         match *state {
             State::Retired => return Err(ENODEV),
             State::Off if enable => {

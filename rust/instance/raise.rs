@@ -164,8 +164,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
             return Some(permit(self.engine.raise_threshold(late)?, false));
         }
         // The alert is counted before the threshold rises: otherwise the worst event itself might
-        // not get one. If another CPU raises the threshold above this delay at this moment, an
-        // alert is counted that is not raised: in this second there may be fewer than `max_alerts`.
+        // get no alert. If another CPU raises the threshold above this delay at this moment, an
+        // alert is counted but not raised: this second may then have fewer than `max_alerts`.
         if self.rate.take(Kernel::now(), max) {
             return Some(permit(self.engine.raise_threshold(late)?, true));
         }

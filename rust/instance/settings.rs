@@ -116,7 +116,7 @@ pub(crate) fn parse<'a>(
     Ok(changes)
 }
 
-/// Reports that there is no memory for the values of an instance.
+/// Converts a failure to allocate the values of an instance to a fault.
 fn allocated<T>(kind: &Kind, values: Result<T>) -> core::result::Result<T, Fault<'static>> {
     values.map_err(|error| failed(error, kind.name.as_bytes()))
 }

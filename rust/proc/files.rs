@@ -76,14 +76,13 @@ pub(crate) fn instance_files(
         };
         add(dir.text(&name, !param.fixed, file))?;
     }
-    let shown = |print| Printed(instance.clone(), print);
+    // The files are removed in reverse order. So while `stats` can be read, `created` exists, which
+    // shows whose counters these are. And if `labels`, the profile or the table is missing then,
+    // the reason is not that the instance is being removed.
     add(dir.text(c"created", false, CreatedFile(Kernel::now())))?;
-    add(dir.text(c"stats", false, shown(<dyn Instance>::show_stats)))?;
-    add(dir.text(c"histogram", false, shown(<dyn Instance>::show_histogram)))?;
     if instance.has_labels() {
         add(dir.text(c"labels", false, LabelsFile(instance.clone())))?;
     }
-    add(dir.listing(c"pending", PendingFile(instance.clone())))?;
     if let Some(profile) = instance.profile() {
         for (name, span) in PROFILES {
             let profile = profile.clone();
@@ -95,6 +94,10 @@ pub(crate) fn instance_files(
     if let Some((name, table)) = instance.table() {
         add(dir.text(name, false, Printed(table, <dyn Table>::show)))?;
     }
+    let shown = |print| Printed(instance.clone(), print);
+    add(dir.text(c"histogram", false, shown(<dyn Instance>::show_histogram)))?;
+    add(dir.text(c"stats", false, shown(<dyn Instance>::show_stats)))?;
+    add(dir.listing(c"pending", PendingFile(instance.clone())))?;
     if let Some(work) = instance.work() {
         add(dir.sink(c"work", WorkFile(work)))?;
     }
@@ -195,7 +198,7 @@ impl Text for TrackersFile {
     }
 }
 
-/// A file that cannot be written: the function prints it.
+/// A read-only file, whose content the function prints.
 struct Printed<T: Deref>(T, fn(&T::Target, &SeqFile));
 
 impl<T: Deref + Send + Sync + 'static> Text for Printed<T> {

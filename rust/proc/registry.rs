@@ -41,8 +41,8 @@ pub(crate) use works::Works;
 /// Files that are removed together.
 pub(crate) type Files = KVec<File>;
 
-/// Creates the folder of an instance in another folder, with this name and group. May sleep; a
-/// failure leaves nothing behind.
+/// Creates the folder of an instance in another folder, with this name and group. The files are
+/// removed in the reverse order of the result. May sleep; a failure leaves nothing behind.
 pub(crate) type MakeFiles = fn(&CStr, &Arc<Dir>, Option<u32>, &Arc<dyn Instance>) -> Result<Files>;
 
 /// An instance and its files.
@@ -60,7 +60,8 @@ impl Drop for Entry {
         // Recording stops first; then the readers return.
         self.instance.shut_down();
         self.listed = None;
-        self.files.clear();
+        // In reverse order, so that `created` outlives the files with the counters.
+        while self.files.pop().is_some() {}
     }
 }
 
@@ -89,8 +90,8 @@ pub(crate) struct Registry {
 
 impl Registry {
     /// Creates an empty registry. `make_files` creates the folders of its instances in `parent`,
-    /// with group `gid`. Their alerts also go to `all`; `works` lists those that wait for work.
-    /// Their probes are measured if there is a `measure`.
+    /// with group `gid`. Alerts of the instances also go to `all`, and `works` lists the instances
+    /// that wait for work. The probes are measured if there is a `measure`.
     pub(crate) fn new(
         all: Arc<Alerts>,
         parent: Arc<Dir>,
@@ -161,7 +162,7 @@ impl Registry {
         let name = entry.name;
         let is_kept = list.leaving.contains(&name);
         drop(list);
-        // Waits for its readers.
+        // Waits for the readers of the instance.
         drop(entry);
         if is_kept {
             self.list.lock().leaving.retain(|&mut other| other != name);

@@ -69,7 +69,7 @@ pub(super) const NOWHERE: Place = Place(1);
 pub(crate) struct Candidate<'a> {
     /// The cell.
     pub(crate) cell: Index,
-    /// The slot in which it was seen, if that is in the home bucket of the current level.
+    /// The slot in which the cell was seen, if the slot is in the home bucket of the current level.
     seen: Place,
     bucket: PhantomData<&'a Bucket>,
 }

@@ -20,8 +20,8 @@ pub(super) fn tag(hash: u64) -> u64 {
 #[inline(always)]
 pub(super) fn equal_bytes(tags: u64, tag: u64) -> u64 {
     // The byte of a used slot in `differ` has its high bit set, and the difference between the
-    // tags in the low seven bits. If there is none, the byte is 0x80, and subtracting one clears
-    // its high bit.
+    // tags in the low seven bits. If the tags are equal, the byte is 0x80, and subtracting one
+    // clears its high bit.
     let differ = tags ^ (tag & 0x7f).wrapping_mul(LOW_BITS);
     differ & !differ.wrapping_sub(LOW_BITS) & HIGH_BITS
 }

@@ -74,8 +74,8 @@ pub(crate) trait Observer: Target {
     fn sent(&self, socket: u64, bytes: u32);
     /// Called when the last reference to the file of the socket is dropped.
     fn closed(&self, socket: u64);
-    /// Called with a number of further calls of accept(2) that were missed, by
-    /// [`Attachment::collect_missed`] and when the [`Attachment`] is dropped. May sleep.
+    /// Called by [`Attachment::collect_missed`] and when the [`Attachment`] is dropped, with the
+    /// number of calls of accept(2) that were missed since the last time. May sleep.
     fn missed(&self, calls: u64);
 }
 
@@ -138,7 +138,7 @@ impl<T: Observer> Attachment<T> {
     /// `ENOENT` if it lacks a function, and then leaves nothing attached.
     pub(crate) fn new(observer: Arc<T>) -> Result<Self> {
         let (argument, result) = (What::Argument, What::Result(T::missed));
-        // The start last: no event starts whose end would be missed.
+        // The start is attached last, so that no end is missed.
         // SAFETY: The first argument of sock_close() is the inode of a socket.
         let closes =
             unsafe { Calls::new([c"sock_close"], argument, closed::<T>, observer.clone())? };
@@ -152,8 +152,8 @@ impl<T: Observer> Attachment<T> {
         })
     }
 
-    /// Passes the number of calls of accept(2) that were missed since the last time to the
-    /// observer.
+    /// Passes to the observer the number of calls of accept(2) that were missed since the last
+    /// time.
     pub(crate) fn collect_missed(&mut self) {
         self.accepts.collect_missed();
     }

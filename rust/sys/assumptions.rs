@@ -3,7 +3,7 @@
 //! Assumptions about the internals of the kernel, beyond the guarantees of its headers.
 //!
 //! ```text
-//!   load: check() -- each self-test, once --> the failed ones, a bit each
+//!   load: check() -- each self-test, once --> failed assumptions, a bit each
 //!                                                  |
 //!   `trackers`, a new instance: Kind::missing --> missing(the assumptions of the tracker)
 //! ```
@@ -12,8 +12,8 @@
 //! self-test fails the tracker is not available, and `trackers` shows why.
 //!
 //! The text of an assumption ends with the number that its self-test expects, and the self-test
-//! gets it from there. So it fails in a copy of this module that has another number in the text
-//! (tests/vm/assumptions.sh).
+//! reads the number from the text. So the self-test fails in a copy of this module that has another
+//! number in the text (tests/vm/assumptions.sh).
 //!
 //! | assumption | read from | relied on by |
 //! |---|---|---|
@@ -22,15 +22,15 @@
 //! | [`THROTTLE_WORK`] | `init_cfs_throttle_work`, `task_throttle_setup_work` in kernel/sched/fair.c | [`TaskRef::is_to_be_throttled`] |
 //! | [`TIMER_BASE`] | `__hrtimer_setup`, `hrtimer_update_base` in kernel/time/hrtimer.c | [`HighRes::read`] |
 //!
-//! All were verified by reading Linux 7.2. Two more assumptions have no self-test, because they are
-//! harmless if they fail. The members that lead from a work item to the name of its workqueue are
-//! found by their types (workqueue.c); if they are not found, work items have no queue names. The
-//! types of per-CPU variables of x86 are asserted at compile time (helpers.c).
+//! All were verified by reading Linux 7.2. Two more assumptions need no self-test. The members that
+//! lead from a work item to the name of its workqueue are found by their types (workqueue.c); if
+//! they are not found, work items have no queue names. The types of per-CPU variables of x86, and
+//! the layout of the preemption counter of arm64, are asserted at compile time (helpers.c).
 //!
 //! A self-test that does not meet its case at that moment, such as a sleeping task, counts as
-//! passed: it has no evidence against the assumption. None starts the timer that it looks at, or
-//! changes a task. Together they wait at most for 20 pauses of about 1 ms, for a work item, and for
-//! grace periods.
+//! passed: it has no evidence against the assumption. No self-test starts the timer that it looks
+//! at, or changes a task. All self-tests together wait for at most 20 pauses of about 1 ms, for a
+//! work item, and for grace periods.
 
 use crate::{
     engine::platform::Platform,

@@ -6,7 +6,9 @@
 //! `CONFIG_RUST_INLINE_HELPERS`, which distributions do not set. Each load and each exchange of the
 //! engine would then be a call that clobbers all caller-saved registers: more than a quarter of the
 //! instructions for the start and end of an event. The types here have the same names, methods and
-//! orderings, and compile to the same instructions on x86-64, inline:
+//! orderings, and compile to the instructions of C, inline.
+//!
+//! On x86-64:
 //!
 //! | operation                        | instruction    | C                                    |
 //! |----------------------------------|----------------|--------------------------------------|
@@ -17,15 +19,32 @@
 //! | `cmpxchg`, `fetch_*`, any order  | `lock ...`     | `arch_cmpxchg`, ...: a full barrier  |
 //! | `xchg`, any order                | `xchg`         | `arch_xchg`: a full barrier          |
 //!
-//! A "barrier" here restricts only the compiler. On other architectures, with inline helpers, and
-//! with sanitizers that check each access (KASAN, KCSAN), this file reexports
-//! `kernel::sync::atomic`.
+//! A "barrier" here restricts only the compiler.
+//!
+//! On arm64:
+//!
+//! | operation                        | instructions   | C                                    |
+//! |----------------------------------|----------------|--------------------------------------|
+//! | `load(Relaxed)`                  | `ldr`          | `READ_ONCE`                          |
+//! | `load(Acquire)`                  | `ldar`         | `smp_load_acquire`                   |
+//! | `store(Relaxed)`                 | `str`          | `WRITE_ONCE`                         |
+//! | `store(Release)`                 | `stlr`         | `smp_store_release`                  |
+//! | `xchg`, `cmpxchg`, `fetch_*`     | a loop         | `__ll_sc_*`, see atomic/arm64.rs     |
+//!
+//! The kernel patches its own loops if the processor has the exchange as one instruction (LSE).
+//! Ours, of 4 to 7 instructions, are not patched, and work on every processor. If many CPUs change
+//! one word at the same time, they may be slower than LSE (not measured); in the engine, few words
+//! are shared in this way. With `CONFIG_LTO`, `READ_ONCE` also acquires, so that the compiler
+//! cannot break a dependency between loads. Here, a load that must be ordered uses `Acquire`.
+//!
+//! On other architectures, with inline helpers, and with sanitizers that check each access (KASAN,
+//! KCSAN), this file reexports `kernel::sync::atomic`.
 //!
 //! C headers: [`arch/x86/include/asm/atomic64_64.h`](srctree/arch/x86/include/asm/atomic64_64.h),
 //! [`arch/x86/include/asm/barrier.h`](srctree/arch/x86/include/asm/barrier.h)
 
 #[cfg(not(all(
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     not(CONFIG_RUST_INLINE_HELPERS),
     not(CONFIG_KASAN),
     not(CONFIG_KCSAN)
@@ -33,9 +52,9 @@
 #[allow(unused_imports, reason = "not every user of this file needs each")]
 pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
 
-/// Clears a byte of a word: number `byte`, whose value is `value`. No other CPU changes that byte.
+/// Clears byte number `byte` of a word; that byte has the value `value`. No other CPU changes it.
 #[cfg(not(all(
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     not(CONFIG_RUST_INLINE_HELPERS),
     not(CONFIG_KASAN),
     not(CONFIG_KCSAN)
@@ -47,13 +66,22 @@ pub(crate) fn clear_byte(word: &Atomic<u64>, byte: u32, value: u64) {
 }
 
 #[cfg(all(
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     not(CONFIG_RUST_INLINE_HELPERS),
     not(CONFIG_KASAN),
     not(CONFIG_KCSAN)
 ))]
 #[allow(unused_imports, reason = "not every user of this file needs each")]
-pub(crate) use self::x86_64::{clear_byte, Acquire, Atomic, Full, Relaxed, Release};
+pub(crate) use self::inline::{clear_byte, Acquire, Atomic, Full, Relaxed, Release};
+
+#[cfg(all(
+    target_arch = "aarch64",
+    not(CONFIG_RUST_INLINE_HELPERS),
+    not(CONFIG_KASAN),
+    not(CONFIG_KCSAN)
+))]
+#[path = "atomic/arm64.rs"]
+mod arm64;
 
 #[cfg(all(
     target_arch = "x86_64",
@@ -61,8 +89,21 @@ pub(crate) use self::x86_64::{clear_byte, Acquire, Atomic, Full, Relaxed, Releas
     not(CONFIG_KASAN),
     not(CONFIG_KCSAN)
 ))]
-mod x86_64 {
-    use core::{arch::asm, cell::UnsafeCell};
+#[path = "atomic/x86_64.rs"]
+mod x86_64;
+
+#[cfg(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(CONFIG_RUST_INLINE_HELPERS),
+    not(CONFIG_KASAN),
+    not(CONFIG_KCSAN)
+))]
+mod inline {
+    #[cfg(target_arch = "aarch64")]
+    pub(crate) use crate::sys::atomic::arm64::clear_byte;
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) use crate::sys::atomic::x86_64::clear_byte;
+    use core::cell::UnsafeCell;
     use kernel::sync::atomic::ordering::{
         AcquireOrRelaxed, Ordering, OrderingType, ReleaseOrRelaxed,
     };
@@ -89,33 +130,26 @@ mod x86_64 {
         }
     }
 
-    /// Keeps the compiler from moving memory accesses across this call.
-    #[inline(always)]
-    fn barrier() {
-        // SAFETY: Emits no instruction.
-        unsafe { asm!("", options(nostack, preserves_flags)) };
-    }
-
     impl<T: AtomicWord> Atomic<T> {
         /// Reads the value.
         #[inline(always)]
         pub(crate) fn load<O: AcquireOrRelaxed>(&self, _: O) -> T {
+            if !matches!(O::TYPE, OrderingType::Relaxed) {
+                return T::load_acquire(self);
+            }
             // SAFETY: Valid and aligned, since it is a reference; volatile, so that it is read once
             // and in one piece, as by READ_ONCE.
-            let value = unsafe { self.as_ptr().read_volatile() };
-            if !matches!(O::TYPE, OrderingType::Relaxed) {
-                barrier();
-            }
-            value
+            unsafe { self.as_ptr().read_volatile() }
         }
 
         /// Writes the value.
         #[inline(always)]
         pub(crate) fn store<O: ReleaseOrRelaxed>(&self, value: T, _: O) {
             if !matches!(O::TYPE, OrderingType::Relaxed) {
-                barrier();
+                return T::store_release(self, value);
             }
-            // SAFETY: As in `load`; as by WRITE_ONCE.
+            // SAFETY: As in `load`; volatile, so that it is written once and in one piece, as by
+            // WRITE_ONCE.
             unsafe { self.as_ptr().write_volatile(value) };
         }
 
@@ -123,13 +157,13 @@ mod x86_64 {
         #[inline(always)]
         #[allow(dead_code, reason = "not every user of this file needs each")]
         pub(crate) fn xchg<O: Ordering>(&self, value: T, _: O) -> T {
-            T::xchg(self, value)
+            T::xchg::<O>(self, value)
         }
 
         /// Replaces the value by `new` if it is `old`; if not, fails with the actual value.
         #[inline(always)]
         pub(crate) fn cmpxchg<O: Ordering>(&self, old: T, new: T, _: O) -> Result<T, T> {
-            let found = T::cmpxchg(self, old, new);
+            let found = T::cmpxchg::<O>(self, old, new);
             if found == old {
                 Ok(found)
             } else {
@@ -146,7 +180,7 @@ mod x86_64 {
         /// Adds to the value, wrapping around, and returns the old one.
         #[inline(always)]
         pub(crate) fn fetch_add<O: Ordering>(&self, value: T, _: O) -> T {
-            T::xadd(self, value)
+            T::xadd::<O>(self, value)
         }
 
         /// Subtracts from the value, wrapping around, and returns the old one.
@@ -156,92 +190,25 @@ mod x86_64 {
         }
     }
 
-    /// Words that the processor can exchange.
+    /// Words that the processor can exchange. Each exchange has the ordering `O`, or a stronger
+    /// one.
     pub(crate) trait AtomicWord: Copy + PartialEq {
         /// Returns the value whose addition subtracts this one.
         fn negated(self) -> Self;
 
+        /// Returns the value of `word`. Later accesses come after this.
+        fn load_acquire(word: &Atomic<Self>) -> Self;
+
+        /// Replaces the value of `word`. Earlier accesses come before this.
+        fn store_release(word: &Atomic<Self>, value: Self);
+
         /// Replaces the value of `word` by `value`, and returns the old one.
-        fn xchg(word: &Atomic<Self>, value: Self) -> Self;
+        fn xchg<O: Ordering>(word: &Atomic<Self>, value: Self) -> Self;
 
         /// Replaces the value of `word` by `new` if it is `old`, and returns the previous value.
-        fn cmpxchg(word: &Atomic<Self>, old: Self, new: Self) -> Self;
+        fn cmpxchg<O: Ordering>(word: &Atomic<Self>, old: Self, new: Self) -> Self;
 
         /// Adds `value` to `word`, and returns the previous value.
-        fn xadd(word: &Atomic<Self>, value: Self) -> Self;
+        fn xadd<O: Ordering>(word: &Atomic<Self>, value: Self) -> Self;
     }
-
-    /// Clears byte number `byte` of a word. No other CPU changes that byte.
-    ///
-    /// Stores only that byte, with release ordering. An exchange of the whole word by another CPU
-    /// comes either before or after the store; queued_spin_unlock() relies on this, too.
-    #[inline(always)]
-    #[allow(dead_code, reason = "not every user of this file needs each")]
-    pub(crate) fn clear_byte(word: &Atomic<u64>, byte: u32, _value: u64) {
-        barrier();
-        // SAFETY: One of the eight bytes of a valid word; volatile, so that it is one store.
-        unsafe {
-            let bytes = word.as_ptr().cast::<u8>();
-            bytes.add((byte & 7) as usize).write_volatile(0);
-        }
-    }
-
-    macro_rules! atomic_word {
-        ($type:ty, $size:literal, $modifier:literal) => {
-            impl AtomicWord for $type {
-                #[inline(always)]
-                fn negated(self) -> Self {
-                    self.wrapping_neg()
-                }
-
-                #[inline(always)]
-                fn xchg(word: &Atomic<Self>, mut value: Self) -> Self {
-                    // SAFETY: Valid and aligned, since it is a reference. `xchg` with memory is
-                    // always locked. Not `nomem`: also a barrier to the compiler.
-                    unsafe {
-                        asm!(
-                            concat!("xchg ", $size, " ptr [{ptr}], {value:", $modifier, "}"),
-                            ptr = in(reg) word.as_ptr(),
-                            value = inout(reg) value,
-                            options(nostack, preserves_flags),
-                        );
-                    }
-                    value
-                }
-
-                #[inline(always)]
-                fn cmpxchg(word: &Atomic<Self>, old: Self, new: Self) -> Self {
-                    let found;
-                    // SAFETY: Valid and aligned, since it is a reference. Not `nomem`, as above.
-                    unsafe {
-                        asm!(
-                            concat!("lock cmpxchg ", $size, " ptr [{ptr}], {new:", $modifier, "}"),
-                            ptr = in(reg) word.as_ptr(),
-                            new = in(reg) new,
-                            inout("rax") old => found,
-                            options(nostack),
-                        );
-                    }
-                    found
-                }
-
-                #[inline(always)]
-                fn xadd(word: &Atomic<Self>, mut value: Self) -> Self {
-                    // SAFETY: Valid and aligned, since it is a reference. Not `nomem`, as above.
-                    unsafe {
-                        asm!(
-                            concat!("lock xadd ", $size, " ptr [{ptr}], {value:", $modifier, "}"),
-                            ptr = in(reg) word.as_ptr(),
-                            value = inout(reg) value,
-                            options(nostack),
-                        );
-                    }
-                    value
-                }
-            }
-        };
-    }
-
-    atomic_word!(u32, "dword", "e");
-    atomic_word!(u64, "qword", "r");
 }

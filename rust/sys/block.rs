@@ -185,7 +185,7 @@ callbacks! {
     }
 }
 
-/// The probes, the last step of a request's life first: no event starts whose end would be missed.
+/// The probes, the last step of a request's life first, so that no end is missed.
 pub(crate) fn probes<T: Observer>() -> [Probe<'static, T>; 7] {
     // SAFETY: The probes have the arguments of these tracepoints, of which the first is a valid
     // request.

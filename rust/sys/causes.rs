@@ -260,8 +260,8 @@ pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(common::<T, false>())
 }
 
-/// Attaches an observer to all required tracepoints, and to those optional ones (see [`missing`])
-/// that exist. May sleep. Fails with `ENOSYS` if the kernel lacks any other tracepoint, and then
+/// Attaches an observer to all required tracepoints, and to the optional ones that exist (see
+/// [`missing`]). May sleep. Fails with `ENOSYS` if the kernel lacks a required tracepoint, and then
 /// leaves nothing attached.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     if observer.wants_times() {

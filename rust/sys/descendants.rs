@@ -50,7 +50,7 @@
 //!
 //! No other process gets a bit. A pass sets a bit while the process cannot be released ([`Kept`]),
 //! so its ID is its own. If the parent has been released by the end of the test, the tested bit may
-//! be that of another process, and the test is repeated.
+//! belong to another process, and the test is repeated.
 //!
 //! Passes follow existing links. A process that loses its parent before [`Descendants::of`] returns
 //! may remain unknown, and its descendants with it. Conversely, a process counts as a child of the
@@ -176,11 +176,11 @@ impl Members {
     /// Called at a fork, before the child is woken.
     fn forked(&self, creator: TaskRef<'_>, child: TaskRef<'_>) {
         let (creator, child) = (creator.pid(), child.pid());
-        // A thread.
+        // The child is a thread of the creator's process.
         if creator == child {
             return;
         }
-        // In this order: see the head of this file.
+        // The bit is cleared before the creator's bit is read: see the head of this file.
         self.put(child, false);
         if self.contains(creator) {
             self.put(child, true);
@@ -210,7 +210,7 @@ impl Members {
         }
     }
 
-    /// Makes one pass over all processes. Returns whether it has added any.
+    /// Makes one pass over all processes. Returns whether the pass has added a process.
     fn add_children(&self) -> bool {
         let mut has_added = false;
         let mut next = 1;
@@ -225,9 +225,9 @@ impl Members {
         has_added
     }
 
-    /// Adds the process of this number if its parent is a member; `task` was found by the number.
-    /// Returns whether it was added, or `None` if a task was released meanwhile, so that the number
-    /// must be looked up again.
+    /// Adds the process with this ID if its parent is a member; `task` was found by the ID. Returns
+    /// whether it was added, or `None` if a task was released meanwhile, so that the ID must be
+    /// looked up again.
     fn add_if_child(&self, number: u32, task: TaskRef<'_>) -> Option<bool> {
         if task.pid() != number || self.contains(number) {
             return Some(false);

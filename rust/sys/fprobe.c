@@ -9,21 +9,21 @@
  * ------------------------------------------
  *
  * The shadow stack of a task keeps the *address* of the struct fprobe of each
- * call whose return is wanted. A call that is running when the probe is
- * unregistered keeps it until it returns: a server may stay in accept(2), or a
- * reader in read(2), for months. When it returns, fprobe_return() of
- * kernel/trace/fprobe.c compares that address with those of the probes that are
- * registered at that moment:
+ * call whose return is wanted. If a call is running when the probe is
+ * unregistered, the address stays until the call returns: a server may stay in
+ * accept(2), or a reader in read(2), for months. When the call returns,
+ * fprobe_return() of kernel/trace/fprobe.c compares that address with the
+ * addresses of the probes that are registered at that moment:
  *
  *   none has it           nothing is called, and the struct is not touched
  *   one with an exit      its exit handler is called, with the size of the data
  *   handler has it        that was noted at the entry
  *   one without has it    its exit handler, NULL, is called: the kernel dies
  *
- * So an address that was ever registered with an exit handler must never be
- * used for a probe without one, be it ours or one of tracefs, BPF or another
- * module, while a task may have it on its shadow stack; and there is no
- * notification when that ends. Therefore:
+ * So while a task may have an address on its shadow stack, the address must not
+ * be used for a probe without an exit handler: neither for ours nor for a probe
+ * of tracefs, BPF or another module. There is no notification when the last
+ * task has dropped the address. Therefore:
  *
  *  - Memory that was registered with an exit handler (a struct lt_slot) is
  *    never returned to the allocator. It goes to lt_slots, and is reused for a
@@ -41,15 +41,15 @@
  * fprobe_return() finds the address of the struct among the registered ones and
  * reads the struct, without an ordering between the two. So all fields are
  * written, and a grace period has passed, before the slot is registered: an RCU
- * reader that finds the new registration has started after they were written.
- * The exit handlers also check that the function that returns is one of theirs:
- * lt_calls_exit() here, returned() in fprobe.rs. If so, the function really
- * returns, and only its entry belonged to the former probe. A tracker that
- * needs the entry finds no event for it (func compares frames); other trackers
- * count the return like any other. The data on the shadow stack may be from the
- * other kind of probe, or from a tracer that had the address before us:
- * lt_calls_exit() uses none, and returned() ignores calls without data, and
- * accepts any value of the data.
+ * reader that finds the new registration has started after the fields were
+ * written. The exit handlers also check that their probe follows the function
+ * that returns: lt_calls_exit() here, returned() in fprobe.rs. If so, the
+ * function really returns, and only its entry belonged to the former probe. A
+ * tracker that needs the entry finds no event for it (func compares frames);
+ * other trackers count the return like any other. The data on the shadow stack
+ * may be from the other kind of probe, or from a tracer that had the address
+ * before us: lt_calls_exit() does not use the data, and returned() ignores
+ * calls without data, and accepts any value of the data.
  *
  * unregister_fprobe() itself waits for a grace period, and handlers run as RCU
  * readers: no handler is called after it returns. register_fprobe() waits, too,
@@ -195,7 +195,7 @@ static int lt_get_modules(struct lt_fprobe *probe)
 	return err;
 }
 
-/* Several functions with one callback, which is passed one word. */
+/* Several functions with one callback, to which one word is passed. */
 
 struct lt_calls {
 	struct fprobe fp;
@@ -210,7 +210,7 @@ struct lt_slot {
 		struct lt_fprobe probe;
 		struct lt_calls calls;
 	};
-	/* The slot was registered before. */
+	/* Whether the slot was registered before. */
 	bool stands;
 	/* The next slot in lt_slots. */
 	struct lt_slot *next;
@@ -454,7 +454,7 @@ static notrace void lt_function_stub(unsigned long ip, unsigned long parent_ip,
 
 int lt_function_check(const char *name)
 {
-	/* Neither is ever armed: one finds the address, the other checks it. */
+	/* symbol finds the address, ops checks it: neither is ever armed. */
 	struct kprobe *symbol;
 	struct ftrace_ops *ops;
 	struct module *module;
@@ -474,7 +474,7 @@ int lt_function_check(const char *name)
 		goto out;
 	symbol->symbol_name = name;
 	symbol->flags = KPROBE_FLAG_DISABLED;
-	/* Refuses functions that kprobes must not touch: so do we (func.md). */
+	/* Fails for functions that kprobes must not touch (func.md). */
 	err = register_kprobe(symbol);
 	if (err)
 		goto out;

@@ -102,12 +102,12 @@ pub(crate) trait Observer<S>: Target {
     /// a former one that was removed.
     fn returned(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame, word: u64);
 
-    /// Called instead of the others when a function is called, or returns, while an observer is
+    /// Called instead of [`Observer::entered`] or [`Observer::returned`] while an observer is
     /// running or readers are being woken.
     fn within_ourselves(&self, guard: &PreemptGuard);
 
-    /// Called with a number of further calls that fprobe has missed, by
-    /// [`Functions::collect_missed`] and when [`Functions`] is dropped. May sleep.
+    /// Called by [`Functions::collect_missed`] and when [`Functions`] is dropped, with the number
+    /// of calls that fprobe has missed since the last time. May sleep.
     fn missed(&self, calls: u64);
 }
 
@@ -184,7 +184,7 @@ unsafe extern "C" fn returned<S, F: Observer<S>>(
     // SAFETY: The probe is the first field of ours. Volatile: `lt_fprobe_new` may be writing the
     // field.
     let first = unsafe { addr_of!((*ours).function).read_volatile() };
-    // A call of a former probe in the same memory may be of another function.
+    // A call that a former probe in the same memory followed may be of another function.
     // SAFETY: As above, and the probe is registered.
     if first != function && !unsafe { helpers::lt_fprobe_follows(probe, function) } {
         return;
@@ -349,7 +349,7 @@ impl<S, F: Observer<S>> Functions<S, F> {
         })
     }
 
-    /// Passes the number of calls that fprobe has missed since the last time to the observer.
+    /// Passes to the observer the number of calls that fprobe has missed since the last time.
     pub(crate) fn collect_missed(&mut self) {
         // SAFETY: Valid until it is freed by `drop`.
         let missed = unsafe { helpers::lt_fprobe_missed(self.raw.as_ptr()) };

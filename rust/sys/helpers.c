@@ -75,6 +75,17 @@ static_assert(__same_type(current_task, struct task_struct *));
 static_assert(__same_type(this_cpu_off, unsigned long));
 #endif
 
+/*
+ * rust/sys/arm64.rs accesses the preemption counter in place. Its upper half is
+ * the need to reschedule, inverted, and is written separately.
+ */
+#ifdef CONFIG_ARM64
+static_assert(offsetof(struct task_struct, thread_info) == 0);
+static_assert(PREEMPT_NEED_RESCHED == 1UL << 32);
+static_assert(offsetof(struct thread_info, preempt.count) ==
+	      offsetof(struct thread_info, preempt_count));
+#endif
+
 notrace void lt_preempt_disable(void)
 {
 	preempt_disable_notrace();
@@ -319,7 +330,7 @@ bool lt_task_keep(struct task_struct *task, unsigned long *flags)
 		sighand = rcu_dereference(task->sighand);
 		if (!sighand)
 			break;
-		/* It may have been freed and reused, but remains a lock. */
+		/* sighand may have been reused, but siglock is still a lock. */
 		spin_lock_irqsave(&sighand->siglock, *flags);
 		if (sighand == rcu_access_pointer(task->sighand))
 			return true;
@@ -455,7 +466,7 @@ static notrace void lt_waker_call(struct lt_waker *waker, lt_waker_fn fn,
 	place = &(*raw_cpu_ptr(&lt_waking))[kind];
 	outer = READ_ONCE(*place);
 	WRITE_ONCE(*place, current);
-	/* A probe called from here is in the same task, so it sees this. */
+	/* A probe called from here is in this task, so it sees the count. */
 	atomic_inc(&lt_callbacks);
 	fn(waker, waker->owner);
 	atomic_dec(&lt_callbacks);
@@ -535,7 +546,7 @@ void lt_waker_free(struct lt_waker *waker)
 	for (;;) {
 		bool empty;
 
-		/* Under the lock: the last waiter may still be unlocking it. */
+		/* Takes the lock: the last waiter may still be unlocking it. */
 		spin_lock_irq(&waker->queue.lock);
 		empty = list_empty(&waker->queue.head);
 		spin_unlock_irq(&waker->queue.lock);
@@ -615,7 +626,7 @@ int lt_stream_open(struct inode *inode, struct file *file)
 /*
  * A kernel that protects its memory from root (lockdown=confidentiality) closes
  * tracefs and perf; the same applies to the content of our files, and to what
- * they let the writer observe. Checked last, as a refusal is logged.
+ * they let the writer observe. This is checked last, as a refusal is logged.
  */
 bool lt_may_open(const struct inode *inode, const struct file *file)
 {
@@ -663,7 +674,7 @@ void lt_tracepoint_sync(void)
 {
 	tracepoint_synchronize_unregister();
 	/*
-	 * SRCU waits for the probes alone. But sections of a probe with
+	 * SRCU waits only for the probes. But sections of a probe with
 	 * preemption off also count as RCU readers, and callers such as
 	 * rust/trackers/offcpu.rs rely on the end of all such sections, in
 	 * probes or elsewhere.

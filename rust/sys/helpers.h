@@ -102,9 +102,10 @@ u64 lt_cgroup_of(u32 tid);
 #define LT_SYMBOL_MAX 768
 
 /*
- * Self-tests, see assumptions.rs: true unless they find a contradiction;
- * lt_assume_hrtimer() returns for how many of four clocks see() returned true.
- * `queued` and `locked` are the values that they expect. They may sleep.
+ * Self-tests, see assumptions.rs. They return true unless they find a
+ * contradiction, except lt_assume_hrtimer(), which returns the number of
+ * clocks, out of four, for which see() returned true. `queued` and `locked` are
+ * the values that the self-tests expect. They may sleep.
  *
  * lt_assume_asleep() calls see() with kthreadd, holding that task's pi_lock, if
  * the task is off the CPU and in a sleeping state. If see() returns false, this
@@ -309,7 +310,7 @@ void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid);
 struct tracepoint *lt_tracepoint_find(const char *name);
 /*
  * Returns a tracepoint of the kernel proper, or else of a module. Sets *module
- * to that module, with a reference, or else to NULL. An ERR_PTR if it fails:
+ * to that module, with a reference, or to NULL. Returns an ERR_PTR on failure:
  * -ENOENT if there is none, -EBUSY if its module is not live, -EEXIST if
  * several modules have one of this name, -EPERM for one of ours. May sleep.
  */
@@ -390,8 +391,8 @@ struct task_struct *lt_task_next(u32 *tid);
 unsigned long lt_task_lock(struct task_struct *task);
 void lt_task_unlock(struct task_struct *task, unsigned long flags);
 /*
- * The call of a sleeping task, under this lock; false for a thread that never
- * runs in user space. x86-64 only: false elsewhere.
+ * The call of a sleeping task, with the lock of lt_task_lock() held; false for
+ * a thread that never runs in user space. x86-64 only: false elsewhere.
  */
 bool lt_task_syscall(struct task_struct *task, struct lt_syscall *out);
 /* The address of the mutex that a sleeping task waits for; 0 for none, or on PREEMPT_RT. */

@@ -67,11 +67,14 @@ impl Action<'_> {
     }
 
     /// Passes the name of the action to `see`, in as many words as [`Action::name`] returns. The
-    /// bytes after its NUL are arbitrary, and a long name has no NUL: for callers that use few of
-    /// the names, and truncate those themselves.
+    /// bytes after its NUL are arbitrary, and a long name has no NUL. For callers that use few of
+    /// the names that they get, and truncate these names themselves.
     #[inline(always)]
     pub(crate) fn with_uncut_name(&self, see: impl FnOnce([u64; NAME_WORDS])) {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(any(
+            target_arch = "x86_64",
+            all(target_arch = "aarch64", not(CONFIG_KASAN_HW_TAGS))
+        ))]
         {
             use kernel::page::PAGE_SIZE;
             const SIZE: usize = NAME_WORDS * size_of::<u64>();
@@ -85,7 +88,9 @@ impl Action<'_> {
                 // SAFETY: Reads the start of a string and bytes after it in the same page: if one
                 // byte of a page can be read, so can all. The bytes after the string may be another
                 // object, and change meanwhile, so they are read by assembly, which the compiler
-                // and KASAN do not check. Any bytes are valid numbers.
+                // and KASAN do not check. (With CONFIG_KASAN_HW_TAGS the processor would.) Any
+                // bytes are valid numbers.
+                #[cfg(target_arch = "x86_64")]
                 unsafe {
                     core::arch::asm!(
                         "mov {n0}, qword ptr [{name}]",
@@ -96,6 +101,20 @@ impl Action<'_> {
                         n0 = out(reg) n0,
                         n1 = out(reg) n1,
                         n2 = out(reg) n2,
+                        n3 = lateout(reg) n3,
+                        options(nostack, readonly, preserves_flags),
+                    );
+                }
+                // SAFETY: As on x86-64. The address need not be aligned.
+                #[cfg(target_arch = "aarch64")]
+                unsafe {
+                    core::arch::asm!(
+                        "ldp {n0}, {n1}, [{name}]",
+                        "ldp {n2}, {n3}, [{name}, #16]",
+                        name = in(reg) name,
+                        n0 = out(reg) n0,
+                        n1 = out(reg) n1,
+                        n2 = lateout(reg) n2,
                         n3 = lateout(reg) n3,
                         options(nostack, readonly, preserves_flags),
                     );
@@ -164,7 +183,7 @@ callbacks! {
     }
 }
 
-/// Returns the probes of handlers, the end first: no event starts whose end would be missed.
+/// Returns the probes of handlers, the end first, so that no end is missed.
 /// `TIMED` is passed on to the observer, which may then do more.
 pub(crate) fn probes<T: Observer, const TIMED: bool>() -> [Probe<'static, T>; 2] {
     // SAFETY: The probes have the arguments of these tracepoints, whose action is valid.

@@ -89,7 +89,7 @@ callbacks! {
     }
 }
 
-/// The probes, the last step first: no event starts whose end would be missed.
+/// The probes, the last step first, so that no end is missed.
 pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
     // SAFETY: The probes have the arguments of these tracepoints. The work item is valid except at
     // the end, where it is not used.

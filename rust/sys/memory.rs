@@ -283,7 +283,19 @@ unsafe fn this_cpu<T>(base: NonNull<T>, _cpu: impl FnOnce() -> usize) -> NonNull
 /// # Safety
 ///
 /// As `on`, for the CPU that the caller is held on.
-#[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
+#[cfg(all(target_arch = "aarch64", CONFIG_SMP))]
+#[inline(always)]
+unsafe fn this_cpu<T>(base: NonNull<T>, cpu: impl FnOnce() -> usize) -> NonNull<T> {
+    // SAFETY: The function's contract.
+    unsafe { crate::sys::arm64::per_cpu(base, cpu()) }
+}
+
+/// As this_cpu_ptr().
+///
+/// # Safety
+///
+/// As `on`, for the CPU that the caller is held on.
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), CONFIG_SMP)))]
 #[inline(always)]
 unsafe fn this_cpu<T>(base: NonNull<T>, cpu: impl FnOnce() -> usize) -> NonNull<T> {
     // SAFETY: The function's contract.

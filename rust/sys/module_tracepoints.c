@@ -16,7 +16,7 @@
  * module is already being unloaded (GOING), try_module_get() fails.
  *
  * The names of tracepoints are names of global symbols. Two modules may define
- * the same one if neither exports it.
+ * the same symbol if neither exports it.
  */
 #include <linux/compiler.h>
 #include <linux/container_of.h>

@@ -25,8 +25,8 @@ static_assert(LT_IPPROTO_ICMPV6 == IPPROTO_ICMPV6);
 static_assert(LT_IPPROTO_SCTP == IPPROTO_SCTP);
 
 /*
- * Clears the bytes after the first NUL; all of them if an earlier word had it,
- * which `has_come` records.
+ * Clears the bytes after the first NUL, or all bytes if an earlier word had it.
+ * `has_come` records whether the NUL has come.
  */
 static __always_inline u64 lt_up_to_nul(u64 bytes, bool *has_come)
 {

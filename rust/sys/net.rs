@@ -11,20 +11,22 @@
 //!                             napi_gro_receive_entry       to be merged, or received again
 //! ```
 //!
-//! The names with `__`, `defer` and `partial` are functions that free packets without a tracepoint.
+//! The names with `__`, `defer` and `partial` belong to functions that free packets without a
+//! tracepoint.
 //! C headers: [`include/linux/skbuff.h`](srctree/include/linux/skbuff.h),
 //! [`include/trace/events/net.h`](srctree/include/trace/events/net.h),
 //! [`include/trace/events/skb.h`](srctree/include/trace/events/skb.h)
 //!
 //! # GRO
 //!
-//! GRO frees most packets that it merges by functions that are not followed (`__napi_kfree_skb`,
-//! `napi_skb_free_stolen_head`), and appends the others to the packet that they are merged into, to
-//! be freed with it, often as dropped. Drivers pass packets to GRO that have not been received yet.
-//! But tunnels (`gro_cells_receive`), veth pairs and XDP's cpumap also pass packets that another
-//! device has received. They all call `gro_receive_skb`, which hits `napi_gro_receive_entry` before
-//! it can free or keep the packet. GRO's other entry, `napi_gro_frags`, is not followed: it takes
-//! only packets that GRO itself has allocated. What GRO delivers hits `netif_receive_skb`.
+//! GRO merges packets into other packets. It frees most merged packets in functions that are not
+//! followed (`__napi_kfree_skb`, `napi_skb_free_stolen_head`). It appends the others to the packet
+//! that they are merged into: they are freed with that packet, often as dropped. Drivers pass
+//! packets to GRO that have not been received yet. But tunnels (`gro_cells_receive`), veth pairs
+//! and XDP's cpumap also pass packets that another device has received. They all call
+//! `gro_receive_skb`, which hits `napi_gro_receive_entry` before it can free or keep the packet.
+//! GRO's other entry, `napi_gro_frags`, is not followed: it takes only packets that GRO itself has
+//! allocated. A packet that GRO delivers hits `netif_receive_skb`.
 //!
 //! # Contexts
 //!
@@ -142,7 +144,7 @@ callbacks! {
     }
 }
 
-/// The probes, the start last: no event starts whose end would be missed.
+/// The probes, the start last, so that no end is missed.
 fn probes<T: Observer>() -> [Probe<'static, T>; 5] {
     // SAFETY: The probes have the arguments of these tracepoints. Of these, only the packet that is
     // received is accessed, and that packet is valid.

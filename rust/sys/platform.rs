@@ -128,9 +128,19 @@ mod in_place {
     }
 }
 
+// The parts of a guard, inlined.
+#[cfg(all(
+    target_arch = "aarch64",
+    CONFIG_SMP,
+    CONFIG_PREEMPTION,
+    not(CONFIG_DEBUG_PREEMPT),
+    not(CONFIG_TRACE_PREEMPT_TOGGLE)
+))]
+use crate::sys::arm64 as in_place;
+
 /// The parts of a guard, as calls.
 #[cfg(not(all(
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     CONFIG_SMP,
     CONFIG_PREEMPTION,
     not(CONFIG_DEBUG_PREEMPT),
@@ -327,7 +337,30 @@ unsafe impl Platform for Kernel {
         }
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    fn add_local(_: &PreemptGuard, counter: &Atomic<u64>, n: u64) {
+        // SAFETY: The memory is valid, and may be written while it is shared, as an atomic. The
+        // loop is that of __percpu_add_case_64() in arch/arm64/include/asm/percpu.h, for a
+        // processor without LSE: if an interrupt of this CPU comes between load and store, the
+        // store fails and the loop repeats. Relaxed: a counter orders nothing.
+        unsafe {
+            core::arch::asm!(
+                "2:",
+                "ldxr {sum}, [{counter}]",
+                "add {sum}, {sum}, {n}",
+                "stxr {failed:w}, {sum}, [{counter}]",
+                "cbnz {failed:w}, 2b",
+                counter = in(reg) counter.as_ptr(),
+                n = in(reg) n,
+                sum = out(reg) _,
+                failed = out(reg) _,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     #[inline(always)]
     fn add_local(_: &PreemptGuard, counter: &Atomic<u64>, n: u64) {
         use crate::sys::atomic::Relaxed;

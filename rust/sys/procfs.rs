@@ -214,7 +214,7 @@ unsafe impl Sync for Dir {}
 /// `entry` is a file that exists, whose data is `object`.
 pub(crate) struct File {
     entry: NonNull<helpers::proc_dir_entry>,
-    /// Dropped after the file is removed, as fields are after `drop`.
+    /// Dropped after the file is removed: fields are dropped after `drop` has returned.
     object: KBox<dyn Object>,
     _dir: Arc<Dir>,
 }

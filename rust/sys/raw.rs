@@ -2,10 +2,10 @@
 
 //! Handles any tracepoint, by the registers of its arguments.
 //!
-//! The first arguments of `TP_PROTO`, integers and pointers, are passed in registers, in their
-//! order, one in each. The first register has the probe's own data. Registers after the last
-//! argument have undefined content, and so does the upper part of a register whose argument is
-//! smaller.
+//! A probe gets its own data in the first register. The arguments of `TP_PROTO`, integers and
+//! pointers, follow in order, one in each register, as far as there are registers. Registers after
+//! the last argument have undefined content, and so does the upper part of a register whose
+//! argument is smaller.
 //!
 //! So no compiler can compare the types, as it does for probes made with
 //! [`super::tracepoint::probe!`], and on a kernel with kCFI the call would trap: tracepoints.h

@@ -15,12 +15,12 @@
 //! # Contexts
 //!
 //! Preemption is off in all probes except the probes of exits. At a switch and at the first waking
-//! of a new task, interrupts are off, too, and raw spinlocks are held: the runqueue's, and at that
-//! waking also the new task's. At any other waking, from any context but NMI, the lock of the wakee
-//! is held with interrupts off; but a waking of the current task (`try_to_wake_up(current)`), by
-//! itself or by an interrupt on top of it, takes no lock, and interrupts may be on. Taking one of
-//! these locks again is a deadlock: no wakeup, no timer, no printk; use irq_work instead. At an
-//! arrival, none of these locks is held, and interrupts are on.
+//! of a new task, interrupts are off, too, and raw spinlocks are held: the lock of the runqueue,
+//! and at that waking also the lock of the new task. At any other waking, from any context but NMI,
+//! the lock of the wakee is held with interrupts off. The exception is a waking of the current task
+//! (`try_to_wake_up(current)`), by itself or by an interrupt on top of it: it takes no lock, and
+//! interrupts may be on. Taking one of these locks again is a deadlock: no wakeup, no timer, no
+//! printk; use irq_work instead. At an arrival, none of these locks is held, and interrupts are on.
 
 use crate::{
     engine::platform::Platform,
@@ -216,8 +216,8 @@ callbacks! {
     }
 }
 
-/// Returns the probes that an observer needs, the end of the event first: no event starts whose end
-/// would be missed. `TIMED` is passed on to the observer, which may then do more.
+/// Returns the probes that an observer needs, the end of the event first, so that no end is missed.
+/// `TIMED` is passed on to the observer, which may then do more.
 pub(crate) fn probes<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: The probes have the arguments of these tracepoints, whose tasks are valid.
     let (switched, waking, new) = unsafe {

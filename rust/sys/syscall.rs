@@ -167,7 +167,7 @@ callbacks! {
 /// The tracepoint that is attached only for observers that request it.
 const SWITCH: &CStr = c"sched_switch";
 
-/// The probes that an observer may need, the ends first: no event starts whose end would be missed.
+/// The probes that an observer may need, the ends first, so that no end is missed.
 pub(crate) fn probes<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: The probes have the arguments of these tracepoints. The registers are those of the
     // current task; the tasks are valid, and current except at a switch.

@@ -4,8 +4,8 @@
 # <asm/unistd.h>.
 #
 # The code of a name is its number. If a 64-bit kernel has a name only for 32-bit calls, the code is the
-# number of the 32-bit call + 512. LT_SYSCALLS are all names with their codes, LT_COMPAT_SYSCALLS the codes
-# of the 32-bit calls by number.
+# number of the 32-bit call + 512. LT_SYSCALLS lists all names with their codes. LT_COMPAT_SYSCALLS lists
+# the codes of the 32-bit calls by number.
 
 BEGIN { FS = "[ :;=]+"; LIMIT = 512; NONE = 2 * LIMIT - 1 }
 

@@ -40,17 +40,28 @@ pub(crate) fn current_address() -> u64 {
 }
 
 /// The current task and context by inline instructions, without a call.
-#[cfg(all(target_arch = "x86_64", CONFIG_SMP))]
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), CONFIG_SMP))]
 mod in_place {
+    #[cfg(target_arch = "aarch64")]
+    pub(super) use crate::sys::arm64::current;
+    #[cfg(target_arch = "aarch64")]
+    use crate::sys::arm64::preempt_count;
+    #[cfg(target_arch = "x86_64")]
+    use crate::sys::compat::PreemptCount;
+    #[cfg(target_arch = "x86_64")]
     use core::arch::asm;
+    #[cfg(target_arch = "x86_64")]
     use kernel::bindings;
 
+    #[cfg(target_arch = "x86_64")]
     extern "C" {
-        // A per-CPU variable of arch/x86: its address is an offset from %gs. helpers.c asserts its
-        // type.
+        // Per-CPU variables of arch/x86: their addresses are offsets from %gs. helpers.c asserts
+        // their types.
         static current_task: *mut core::ffi::c_void;
+        static __preempt_count: PreemptCount;
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn current() -> *mut bindings::task_struct {
         let task;
@@ -67,22 +78,13 @@ mod in_place {
         task
     }
 
-    /// Returns the innermost context of the CPU, as lt_context() does.
+    /// Returns the preemption counter, which also counts interrupts.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    pub(super) fn context() -> super::Context {
-        use super::Context;
-        use crate::sys::{
-            bindings::{LT_HARDIRQ_MASK, LT_NMI_MASK, LT_SOFTIRQ_OFFSET},
-            compat::PreemptCount,
-        };
-
-        extern "C" {
-            // A per-CPU variable, as `current_task`.
-            static __preempt_count: PreemptCount;
-        }
-        let count: u32;
-        // SAFETY: Reads a per-CPU variable. Only its lower half is tested, if it has two: that half
-        // is the same on every CPU where the caller may run.
+    fn preempt_count() -> u32 {
+        let count;
+        // SAFETY: Reads a per-CPU variable. If it has two halves, only the lower half is tested,
+        // which is the same on every CPU where the caller may run.
         unsafe {
             asm!(
                 "mov {count:e}, dword ptr gs:[rip + {counter}]",
@@ -91,6 +93,16 @@ mod in_place {
                 options(nostack, readonly, preserves_flags),
             );
         }
+        count
+    }
+
+    /// Returns the innermost context of the CPU, as lt_context() does.
+    #[inline(always)]
+    pub(super) fn context() -> super::Context {
+        use super::Context;
+        use crate::sys::bindings::{LT_HARDIRQ_MASK, LT_NMI_MASK, LT_SOFTIRQ_OFFSET};
+
+        let count = preempt_count();
         let softirqs = softirqs(count);
         if count & (LT_NMI_MASK | LT_HARDIRQ_MASK) | softirqs & LT_SOFTIRQ_OFFSET == 0 {
             Context::Task
@@ -120,17 +132,17 @@ mod in_place {
     }
 }
 
-#[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), CONFIG_SMP)))]
 use called as in_place;
 
 /// The current task and context by calls of C functions.
-#[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), CONFIG_SMP)))]
 mod called {
     use super::Context;
     use crate::sys::bindings as helpers;
 
     pub(super) fn current() -> *mut kernel::bindings::task_struct {
-        // SAFETY: There is always a current task; it is the caller's on whichever CPU this runs.
+        // SAFETY: There is always a current task, on whichever CPU this runs.
         unsafe { kernel::bindings::get_current() }
     }
 
@@ -390,7 +402,7 @@ impl<'a> TaskRef<'a> {
         // CPU.
         fence(Ordering::Acquire);
         let on_rq = read!(self, on_rq) != 0;
-        // Acquire: the read of `on_cpu` must not be ordered before that of `on_rq`.
+        // Acquire: the read of `on_cpu` must not be ordered before the read of `on_rq`.
         fence(Ordering::Acquire);
         self.is_on_cpu() | on_rq
     }
@@ -456,21 +468,21 @@ impl<'a> TaskRef<'a> {
     #[inline(always)]
     pub(crate) fn is_awake(&self) -> bool {
         // Acquire: try_to_wake_up() has read the state before the tracepoint; our load of on_rq
-        // must not be ordered before that. If it were, an old 0 could be seen here, of a task that
-        // was woken, ran and is about to sleep again. The kernel has a `smp_rmb` there for the same
-        // purpose; on x86 this restricts only the compiler.
+        // must not be ordered before that. If it were, an old 0 could be seen here, although the
+        // task was woken, ran and is about to sleep again. The kernel has an smp_rmb() there for
+        // the same purpose; on x86 this fence restricts only the compiler.
         fence(Ordering::Acquire);
         let on_rq = read!(self, on_rq);
         // A fair task may stay on the queue for a while after it has gone to sleep.
         if on_rq == 0 || read!(self, se.sched_delayed) != 0 {
             return false;
         }
-        // Its CPU dequeues it later: se.on_rq = 0, sched_delayed = 0, on_rq = 0, in this
-        // order, so a task that still seems to be on the queue may be asleep. Tasks of other
-        // classes also have an se.on_rq of 0; tasks of sched_ext count as asleep if they were
-        // preempted on their way to sleep, and so does a task that is off the queue to get another
-        // priority. 1 is TASK_ON_RQ_QUEUED, private to kernel/sched/; any other value means that it
-        // is being moved.
+        // The task's CPU then dequeues it: se.on_rq = 0, sched_delayed = 0, on_rq = 0, in this
+        // order. So a task that still seems to be on the queue may be asleep. Tasks of other
+        // classes also have an se.on_rq of 0. A task of sched_ext counts as asleep if it was
+        // preempted on its way to sleep, and so does a task that is off the queue to get another
+        // priority. 1 is TASK_ON_RQ_QUEUED, private to kernel/sched/; any other value means that
+        // the task is being moved.
         on_rq != 1
             || read!(self, se.on_rq) != 0
             || read!(self, on_cpu) != 0

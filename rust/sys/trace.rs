@@ -38,7 +38,7 @@ pub(crate) struct AlertEvent<'a> {
     pub(crate) args: &'a [u64],
     /// Return addresses, innermost first.
     pub(crate) stack: &'a [u64],
-    /// The operation was in flight when the instance started, and took at least `delay`.
+    /// Whether the operation was in flight when the instance started, and took at least `delay`.
     pub(crate) before_start: bool,
 }
 

@@ -67,8 +67,7 @@ impl Drop for Loaded {
 ///
 /// # Invariants
 ///
-/// `raw` points to a tracepoint: a static one, or one in `module`, which exists as long as that
-/// value does.
+/// `raw` points to a tracepoint: a static one, or one in the module that `module` keeps loaded.
 pub(crate) struct Tracepoint {
     raw: NonNull<bindings::tracepoint>,
     module: Option<Loaded>,
@@ -102,8 +101,8 @@ impl Tracepoint {
         // SAFETY: The name is a C string that outlives the call, and `module` can be written.
         let found = unsafe { crate::sys::bindings::lt_tracepoint_get(name, &mut module) };
         let found = from_err_ptr(found)?;
-        // INVARIANT: The function has taken a reference to the module, if it returns one, and then
-        // the tracepoint is in that module.
+        // INVARIANT: If the function returns a module, it has taken a reference to that module, and
+        // the tracepoint is in the module.
         let module = NonNull::new(module).map(Loaded);
         Ok(Self {
             raw: NonNull::new(found).ok_or(ENOENT)?,
@@ -382,8 +381,9 @@ struct Measured<T> {
     meter: Arc<dyn Meter>,
 }
 
-/// Calls a probe, and measures it. The arguments pass through unchanged, see raw.rs: no tracepoint
-/// in our lists has more than fit into registers, and probes of other tracepoints take only those.
+/// Calls a probe, and measures it. The arguments pass through unchanged, see raw.rs. No tracepoint
+/// in our lists has more arguments than fit into registers, and probes of other tracepoints take
+/// only arguments in registers.
 ///
 /// # Safety
 ///

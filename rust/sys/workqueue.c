@@ -20,7 +20,7 @@
 /* Offsets of the workqueue in a pool_workqueue, and of the name in a workqueue. */
 static u32 lt_pwq_wq;
 static u32 lt_wq_name;
-/* Both offsets are known. */
+/* Whether both offsets are known. */
 static bool lt_wq_has_names;
 
 #if IS_ENABLED(CONFIG_DEBUG_INFO_BTF) && IS_ENABLED(CONFIG_BPF_SYSCALL)
@@ -28,8 +28,8 @@ static DEFINE_MUTEX(lt_wq_lock);
 static bool lt_wq_sought;
 
 /*
- * Whether a member points to a workqueue: a pool_workqueue has only one that
- * does.
+ * Whether a member points to a workqueue. A pool_workqueue has only one such
+ * member.
  */
 static bool lt_wq_is_wq(const struct btf *btf,
 			const struct btf_type *type, u32 wq)
@@ -73,9 +73,8 @@ static bool lt_wq_member(const struct btf *btf, u32 id, u32 wq,
 /*
  * Searches only once: a search takes a reference that a module cannot drop, as
  * btf_put() is not exported. The reference is to the kernel's own BTF, where
- * these types are found before any module is searched, and which is never
- * freed: each load of this module leaks two counts of a refcount_t, and no
- * memory.
+ * these types are found before any module is searched. That BTF is never freed:
+ * each load of this module leaks two counts of a refcount_t, and no memory.
  */
 void lt_wq_find_names(void)
 {

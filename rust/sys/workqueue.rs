@@ -102,7 +102,7 @@ impl Queue<'_> {
 
 /// Whether a work item with this function is waiting at this moment, as far as the memory at its
 /// address shows: the item may have been cancelled, and its memory may be used for something else.
-/// An item on a timer does not wait, and one that is just being queued is not recognised yet.
+/// An item on a timer does not wait, and one that is just being queued is not recognized yet.
 pub(crate) fn is_queued(work: u64, function: u64) -> bool {
     // SAFETY: Any numbers are valid.
     unsafe { helpers::lt_work_is_queued(work, function) }
@@ -194,7 +194,7 @@ callbacks! {
     }
 }
 
-/// The probes, the last step first: no event starts whose end would be missed.
+/// The probes, the last step first, so that no end is missed.
 pub(crate) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
     // SAFETY: The probes have the arguments of these tracepoints. The queue and the work item are
     // valid, except the work item at the end, of which only the address is used.

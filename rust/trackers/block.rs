@@ -11,18 +11,20 @@
 //! ```
 //!
 //! An event starts when a task submits the request (`block_io_start`): `current` is then the
-//! submitter, which for buffered writes is a writeback worker. `dev` selects requests here; the
-//! events of the block layer's own flushes start when these are issued, and `dev` selects them
-//! there. Later steps add their times to the event; a request that goes directly to the driver is
-//! never inserted. The key is the address of the request; only one request has this key at a time:
+//! submitter, which for buffered writes is a writeback worker. `dev` selects requests at this
+//! point. The events of the block layer's own flushes start when the flushes are issued, and `dev`
+//! selects them then. Later steps add their times to the event; a request that goes directly to
+//! the driver is never inserted. The key is the address of the request; only one request has this
+//! key at a time:
 //!
 //! - *requeued* requests keep the start that they had before the driver returned them: the
 //!   submitter has been waiting since then;
 //! - *merged* requests cease to exist (`gone`, `merged`);
 //! - *partial* completions are counted; the last completion ends the event;
-//! - requests that complete without ever having been issued have no delay to measure (`gone`,
-//!   `unissued`), such as the empty flush of an fsync. If the disk has a cache, the block layer
-//!   issues a flush of its own for it; that one is measured, and has no submitter (pid 0);
+//! - requests that complete without ever having been issued, such as the empty flush of an fsync,
+//!   have no delay to measure (`gone`, `unissued`). If the disk has a cache, the block layer issues
+//!   a flush of its own for such a request; its own flush is measured, and has no submitter (pid
+//!   0);
 //! - a write that is part of a flush sequence completes twice: the completion of its data is
 //!   measured; the completion of the whole sequence, which has no bytes, is ignored;
 //! - requests that leave without completing (`block_io_done` alone) are `gone`, `aborted`;
@@ -32,9 +34,10 @@
 //! With `ustack=1`, the submitter's stack in user space is walked at `block_io_start`, for each
 //! request: when the request turns out to be late, an interrupt or another task raises the alert,
 //! and the submitter may be elsewhere by then. The event has room for that stack ([`WithStack`]),
-//! so the stack of one request is never shown for another. Plugged requests are issued later, maybe
-//! by a kernel worker, but they were created by their submitter. There is no stack if the submitter
-//! is a kernel thread, as for buffered writes, or an io_uring worker, or if there is no submitter.
+//! so the stack of one request is never shown for another. Plugged requests are issued later,
+//! perhaps by a kernel worker, but they were created by their submitter. There is no stack if the
+//! submitter is a kernel thread, as for buffered writes, or an io_uring worker, or if there is no
+//! submitter.
 //!
 //! # Contexts
 //!

@@ -77,7 +77,7 @@ pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
 
     fn kind() -> &'static Kind;
 
-    /// Attaches the probes, the end first: no event starts whose end would be missed.
+    /// Attaches the probes, the end before the start, so that no end is missed.
     fn attach(live: Arc<Live<Self, K, D, O>>) -> Result<Self::Attachment>;
 
     /// Returns the alert fields of an event that are known before its end.
@@ -385,9 +385,9 @@ pub(super) use parameters;
 /// - `attach`: the type that keeps the probes attached, its constructor, and the function that
 ///   returns the missing kernel feature, if any. Or `probes`: the header of the tracepoints, their
 ///   arguments with their C types, and the method of `Probes` to call, with its arguments, each a
-///   `u64`. The end is attached first, so that no event starts whose end would be missed. There may
-///   be several headers. A tracepoint that depends on the kernel's configuration has
-///   `#[cfg(CONFIG_...)]` before it;
+///   `u64`. Probes are attached in the order of this list: list the end before the start, so that
+///   no end is missed. There may be several headers. A tracepoint that depends on the kernel's
+///   configuration has `#[cfg(CONFIG_...)]` before it;
 /// - `impl`: items that override the defaults of [`Declared`]. Every field of at most four words
 ///   that has no `if`, or has `if alert`, can be a label (`by=`), unless it is in `LABELS.excluded`
 ///   there: a field that an event does not keep, or that is complete only at the end. With
@@ -527,7 +527,7 @@ macro_rules! tracker {
         /// Number of words that an event keeps.
         const WORDS: usize = $crate::trackers::declare::tracker!(@words $keeps);
 
-        #[allow(dead_code, reason = "it may attach others")]
+        #[allow(dead_code, reason = "a tracker with `attach` may attach other probes")]
         fn probes() -> impl IntoIterator<
             Item = $crate::sys::tracepoint::Probe<'static, Probes>,
         > {

@@ -10,11 +10,11 @@
 //! ```
 //!
 //! An event starts when the instance's function is called, and ends when that call returns. The key
-//! is the task and the depth: the number of its calls of the function that have not returned,
-//! including this one. A task has one stack of calls, which includes the interrupts on top of it.
-//! So the last call to start is the first to end, and the depth distinguishes the calls. The depth
-//! is found by trying values from 1 on, as usually no call is live. It is kept with the return
-//! address, so the end needs no search.
+//! is the task and the depth: the number of the task's calls of the function that have not
+//! returned, including this one. A task has one stack of calls, which includes the interrupts on
+//! top of the task. So the last call to start is the first to end, and the depth distinguishes the
+//! calls. The depth is found by trying values from 1 on, as usually no call is live. It is kept
+//! with the return address, so the end needs no search.
 //!
 //! A call whose end was missed would count as an outer call forever. So an event keeps the frame of
 //! its call, see sys/fprobe.rs: a call whose frame is not below the new one is not an outer call,
@@ -69,7 +69,7 @@ tracker! {
         /// The name of the function; `?` if its module was unloaded.
         function: Function at 0,
         /// Number of the task's calls of the function that have not returned, including this one.
-        // In an event it is in the key.
+        // In an event, the depth is in the key.
         depth: u32 at 2,
         /// The context of the CPU at the call: task, softirq, hardirq or nmi.
         context: Context at 2:32,

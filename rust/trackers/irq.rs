@@ -62,7 +62,7 @@ tracker! {
     attach: Attachment<Probes> = |live| Attachment::new(live, irq::probes::<Probes, false>()),
         || tracepoint::missing(irq::probes::<Probes, false>());
     impl {
-        // Known only at the end.
+        // `ret` is known only at the end.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["ret"]);
 
         fn stack_owner(_: &[u64; WORDS]) -> Owner {

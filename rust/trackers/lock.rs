@@ -30,10 +30,10 @@
 //!   change.
 //! - An irq_work wakes readers and requests memory: queueing it takes a few atomic operations, and
 //!   raises an interrupt on the same CPU. Its callback (wake up, start a timer, queue a work item)
-//!   takes locks. The interrupted code holds none of them, since they are taken with interrupts
-//!   off; on PREEMPT_RT the callback runs in a thread. If the callback itself waits for a lock,
-//!   that is an ordinary event, except while our readers are woken, since its alert would wake them
-//!   again.
+//!   takes locks. The interrupted code holds none of these locks, since they are taken with
+//!   interrupts off; on PREEMPT_RT the callback runs in a thread. If the callback itself waits for
+//!   a lock, the wait is an ordinary event, except while our readers are woken: the alert would
+//!   wake them again.
 //! - Nothing is printed.
 //! - The guard is a preempt count. Dropping it may reschedule, if nothing else keeps preemption
 //!   off; a task that waits with its state set continues in that state, as after any interrupt.
@@ -76,7 +76,7 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        // Known only at the end.
+        // `ret` is known only at the end.
         const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["ret"]);
     }
 }

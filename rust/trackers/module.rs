@@ -96,8 +96,8 @@ impl fmt::Display for Key<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Key::Hidden(number) => f.write_fmt(fmt!("key=#{number:08x}")),
-            // Print a key of this size as a number. On big-endian machines its bytes are the high
-            // ones of the word.
+            // A key of this size is printed as a number. On big-endian machines, its bytes are the
+            // high bytes of the word.
             Key::Shown([word, ..], len @ (1 | 2 | 4 | 8)) => {
                 let unused = 64 - 8 * *len as u32;
                 let number = if cfg!(target_endian = "big") {

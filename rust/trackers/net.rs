@@ -20,8 +20,9 @@
 //! - a packet that is appended to its predecessor in a socket's queue is `gone` (`merged`): its
 //!   data will be read with that packet;
 //! - a packet that is received again, by another device or namespace, starts again (`replaced`);
-//! - a received packet that a tunnel or a veth pair passes to GRO is `gone` (`gro`): GRO frees the
-//!   packets that it merges without an event. What GRO delivers is received again, and starts then.
+//! - a received packet that a tunnel or a veth pair passes to GRO is `gone` (`gro`): if GRO merges
+//!   the packet, no tracepoint shows its end. A packet that GRO delivers is received again, and
+//!   starts then.
 //!
 //! Only starts are filtered. Ends without an event are not counted: most are ends of packets that
 //! were sent, not received.
@@ -102,7 +103,7 @@ tracker! {
     impl {
         const LABELS: labels::Rules = labels::Rules {
             has_owner: false,
-            // Known only at the end.
+            // Both are known only at the end.
             excluded: &["end", "drop_reason"],
             ..labels::Rules::ALL
         };

@@ -110,7 +110,7 @@ tracker! {
             .or_else(stock::missing)
             .or_else(|| assumptions::missing(&[&WAKING_LOCK]));
     impl {
-        // A time, not a duration, before the end.
+        // Before the end, `queued` is a time, not a duration.
         const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["queued"]);
 
         fn settle(detail: &mut Detail, _: u64, now: u64) {
@@ -241,10 +241,10 @@ impl sched::Observer for Probes {
         let engine = self.core.engine();
         // While the waker is being noted, no other CPU finds the event. A sleeping task is switched
         // in only after this waking. A task that was preempted on its way to sleep may be switched
-        // in at this very moment, so its event is left alone: no waker has made it runnable.
+        // in at this very moment, so its event is left alone: no waker made the task runnable.
         //
-        // `may_run` is read before the event is looked up: a task that has gone to sleep and left
-        // its CPU already has its event.
+        // `may_run` is read before the event is looked up. If it is `false`, the task has gone to
+        // sleep and has left its CPU, so its event is there.
         let may_run = wakee.may_run();
         let noted = engine.step(
             guard,

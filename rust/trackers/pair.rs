@@ -79,7 +79,7 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        // To print them takes their number of values, which a label does not have.
+        // Printing them takes the number of their values, which a label does not have.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["key", "begin"]);
 
         fn collect_missed(attached: &mut BothAttached) {
@@ -126,8 +126,8 @@ pub(crate) fn check(values: &Values) -> Option<(usize, &'static str)> {
     (begin != end).then_some((PARAM_END_KEY, "expected as many fields as begin_key has"))
 }
 
-/// Returns the fields of the key at the end: `list`, the value of `end_key`, or the fields of
-/// `begin_key` if that is empty.
+/// Returns the fields of the key at the end: `list`, the value of `end_key`; or if `list` is empty,
+/// the fields of `begin_key`.
 fn end_key(list: u64, values: &Values) -> u64 {
     match list {
         0 => values[PARAM_BEGIN_KEY] as u64,
@@ -346,7 +346,7 @@ impl BothAttached {
             let both = Attached::new(&live, PARAM_BEGIN)?;
             return Ok(Self(Sides::One(both)));
         }
-        // The end first: no event starts whose end would be missed.
+        // The end is attached before the start, so that no end is missed.
         let end = Attached::new(&live, PARAM_END)?;
         let begin = Attached::new(&live, PARAM_BEGIN)?;
         Ok(Self(Sides::Two(begin, end)))

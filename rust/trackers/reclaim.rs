@@ -80,7 +80,7 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        // Complete only at the end.
+        // `pages` is complete only at the end.
         const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["pages"]);
     }
 }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! An event starts when a task that has not gone to sleep is switched out (`sched_switch`, the
-//! states `R` and `R+`): it was preempted, has yielded, or its cgroup has used up its quota. The
+//! states `R` and `R+`): the task was preempted, it yielded, or its cgroup used up its quota. The
 //! event ends when that task is switched in. The key is the task; the filter applies to the task
 //! and to the CPU that it is switched out of.
 //!
@@ -65,7 +65,7 @@ tracker! {
     attach: Attachment<Probes> = |live| Attachment::new(live, sched::probes::<Probes, false>()),
         || tracepoint::missing(sched::probes::<Probes, false>());
     impl {
-        // Known only at the end.
+        // Both are known only at the end.
         const LABELS: labels::Rules = labels::Rules::WITH_STACK.without(&["migrated", "prev"]);
     }
 }

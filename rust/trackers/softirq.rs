@@ -14,8 +14,8 @@
 //! a lock serialises all softirqs of a CPU (PREEMPT_RT_NEEDS_BH_LOCK), another task on the same CPU
 //! may run the same vector before the first one continues. The delay includes this pause.
 //!
-//! That task is the owner. The softirq is usually not its work, so there is no task filter, and a
-//! reader of alerts is reported like any other task.
+//! The task that the softirq runs in is the owner. The softirq is usually not work of this task, so
+//! there is no task filter, and a reader of alerts is reported like any other task.
 //!
 //! # Contexts
 //!

@@ -13,9 +13,9 @@
 //! ensures:
 //!
 //! - *No two events of one task.* An event that a probe has started for the task is exact, so it is
-//!   preferred: if there is one, no event is started here. An event that starts after this check
-//!   has a later start, because the task must run first, so [`Engine::event_in_found`] leaves only
-//!   the later one.
+//!   preferred: if there is one, no event is started here. An event that a probe starts after this
+//!   check has a later start, because the task must run first. So [`Engine::event_in_found`] leaves
+//!   only the later event.
 //! - *No event of a task that has run.* A runnable task may run before its event is started here,
 //!   and then that event's end is missed. So we keep a reference to the event, and drop exactly
 //!   this event if the task has run.

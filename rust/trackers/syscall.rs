@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The key is the address of the task, which makes one call at a time. A call starts with
-//! `sys_enter` and ends with `sys_exit`, except when the task exits, in the call or because it was
-//! killed: the event is dropped (`gone`). Special cases:
+//! `sys_enter` and ends with `sys_exit`. If the task exits instead, in the call or because it was
+//! killed, the event is dropped (`gone`). Special cases:
 //!
 //! - A thread other than the group leader calls execve(): it takes over the thread id of the
 //!   leader, which is killed. From `sched_process_exec` on, the event has the new id (`renamed`).
@@ -113,7 +113,7 @@ tracker! {
         || tracepoint::missing(syscall::probes::<Probes>()).or_else(stock::missing);
     impl {
         const LABELS: labels::Rules = labels::Rules {
-            // Known only at the end.
+            // `ret` is known only at the end.
             excluded: &["ret"],
             wider: Some(("number", "call", 40)),
             ..labels::Rules::ALL
@@ -140,7 +140,7 @@ impl Detail {
     }
 }
 
-/// Returns the key of a task's call. Not the thread id, which may change during an execve().
+/// Returns the key of a task's call. It is not the thread id, which may change during an execve().
 #[inline(always)]
 fn key(task: &TaskRef<'_>) -> [u64; 1] {
     [task.address()]

@@ -79,7 +79,7 @@ pub(super) fn may_be_wanted<const K: usize, const D: usize>(
 ) -> bool {
     let is_process = || {
         let wanted = core.value(PID);
-        // No ID is as large as either of them, so one comparison decides that an ID is wanted.
+        // No ID is as large as FOLLOWED or ALL, so one comparison shows whether one ID is wanted.
         const { assert!(FOLLOWED < ALL && FOLLOWED > u32::MAX as u64) };
         if wanted < FOLLOWED {
             return wanted == u64::from(task.pid());
@@ -148,8 +148,8 @@ pub(super) fn caller<const K: usize, const D: usize>(
     is_wanted.then(|| owner(task))
 }
 
-/// Returns the key of a task's event: its thread id. For trackers that have at most one event of a
-/// task at a time. No event may last across an execve(), which can change the id.
+/// Returns the key of a task's event: the task's thread id. For trackers that have at most one
+/// event of a task at a time. No event may last across an execve(), which can change the id.
 #[inline(always)]
 pub(super) fn key(task: &TaskRef<'_>) -> [u64; 1] {
     [u64::from(task.tid())]

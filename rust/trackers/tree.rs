@@ -23,11 +23,11 @@
 //! The chain moves with the tip; a branch copies the chain. A chain becomes text only when it is
 //! read. Its steps add up exactly to the delay (`chain`).
 //!
-//! Kernel threads are hops: the chain continues through a kernel thread. It ends with the first
-//! user-space task, the *target*, to which the filter applies; with `kthreads=1`, a kernel thread
-//! may be the target, too. A tip that reaches no target ends with the work of its thread, and is
-//! counted as `gone`. With `end=work`, the target's chain continues under a cookie, from `begin` to
-//! `done` (`work`).
+//! Kernel threads are hops: the chain continues through a kernel thread. The chain ends with the
+//! first user-space task, the *target*, to which the filter applies; with `kthreads=1`, a kernel
+//! thread may be the target, too. A tip that reaches no target ends with the work of its thread,
+//! and is counted as `gone`. With `end=work`, the target's chain continues under a cookie, from
+//! `begin` to `done` (`work`).
 //!
 //! # Contexts
 //!
@@ -202,8 +202,8 @@ enum Extra {
     Stale = 2,
     /// Wakings of tasks that turned out to be awake; also in `gone`.
     Awake = 3,
-    /// Late chains of tasks that may be reported, if they lack steps for want of room. Counted even
-    /// if the alert is lost.
+    /// Late chains that lack steps for want of room, if their task may be reported. Counted even if
+    /// the alert is lost.
     Shortened = 4,
     /// Softirqs that were not followed: too many at once on a CPU.
     Unserved = 5,
@@ -298,8 +298,8 @@ fn with_chain(data: &Data, chain: &Chain) -> Data {
 fn settle(late: &mut Late<1, DATA>) {
     let chain = settled(&late.data);
     late.data = with_chain(&late.data, &chain);
-    // The clock was read before the copy was made, and on another CPU: the chain may already be
-    // longer.
+    // The clock was read before the copy was made, and on another CPU. So the chain in the copy may
+    // already be longer than the delay.
     let so_far = chain.last().saturating_sub(late.start);
     late.delay = late.delay.max(so_far);
 }

@@ -72,7 +72,7 @@ tracker! {
         || tracepoint::missing(sched::probes::<Probes, false>())
             .or_else(|| assumptions::missing(&[&assumptions::QUEUED]));
     impl {
-        // Known only at the end.
+        // Both are known only at the end.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["migrated", "prev"]);
 
         fn can_time_out(data: &[u64; WORDS]) -> bool {
@@ -90,8 +90,8 @@ impl sched::Observer for Probes {
         let engine = self.core.engine();
         TaskRef::with_current(|current| {
             if current.is(&wakee) {
-                // The task keeps running, in spite of its state. Not counted as an attempt: no wait
-                // starts.
+                // The task keeps running, in spite of its state. No wait starts, so this is not
+                // counted as an attempt.
                 return;
             }
             let cpu = wakee.cpu();

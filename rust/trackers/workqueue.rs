@@ -104,7 +104,7 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = "a worker of the kernel has no stack in user space";
 
-        // Timestamps in an event; they become durations only in an alert.
+        // Both are timestamps in an event, and durations only in an alert.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["queued", "running"]);
 
         // A reader that writes alerts to a terminal queues work items: each of its writes could
@@ -193,8 +193,8 @@ impl Requeued {
 
     /// Marks a work item that is about to be queued again.
     fn mark(&self, work: u64) {
-        // Relaxed: the task that marks it also queues it, in the same call; the mark orders nothing
-        // else.
+        // Relaxed: the task that marks the item also queues it, in the same call. The mark orders
+        // nothing else.
         self.place(work).store(work, Relaxed);
     }
 

@@ -4,8 +4,8 @@
  * function takes.
  *
  * The function, lt_sample_work(), is in this module. A kretprobe starts an event
- * when a thread enters it and ends the event when the thread returns; the
- * key is the thread. A call that takes longer than 10 ms is reported, and a call
+ * when a thread enters the function, and ends the event when the thread returns.
+ * The key is the thread. A call that takes longer than 10 ms is reported, and a call
  * that has not returned after 100 ms is reported while it is still running.
  *
  *	insmod latency_tracker.ko

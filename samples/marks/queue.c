@@ -3,8 +3,8 @@
  * An example in C of a program that marks its work for latency-tracker.
  *
  * A listener reads lines and puts each into a queue with one slot; a worker
- * takes it from there and finishes it after 50 ms. In between, only the cookie,
- * which has the number of the job, identifies the work.
+ * takes each line from the queue and finishes it after 50 ms. In between, only
+ * the cookie, which has the number of the job, identifies the work.
  *
  *	latency-tracker start job tree end=work threshold=20ms
  *	cc -Iinclude -pthread -o queue (this file)

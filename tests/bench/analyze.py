@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""analyze: measures `analyze`: processor time and memory, and for `path` whether twice the trace takes twice the time.
+"""analyze: measures processor time and memory of `analyze`, and whether `path` takes twice as long for twice the trace.
 
 usage: analyze.py LATENCY-TRACKER TRACE DIRECTORY ROUNDS [PREFIX]
 
-The path is that of the thread that ran the most. Shorter traces, made in DIRECTORY, have the first part of each stream.
-The best round counts: processor time, user and system. A longer trace need not have a longer path. So the path is also
-requested for the first second of the trace alone. That path is the same in each shorter trace, so that only reading
-takes more time in a longer one. The other analyses get the whole trace, `delays` for the same thread. Peak memory is
-never less than that of this program, 10 to 20 MB.
+`path` is requested for the thread that ran the most. Shorter traces, made in DIRECTORY, have the first part of each
+stream. The best round counts: processor time, user and system. A longer trace need not have a longer path. So the path
+is also requested for the first second of the trace alone. That path is the same in each shorter trace, so that only
+reading takes more time in a longer one. The other analyses get the whole trace, `delays` for the same thread. Peak
+memory is at least this program's own, 10 to 20 MB.
 Prints `result` rows for report.py, their names with PREFIX.
 """
 
@@ -53,7 +53,7 @@ def shorten(trace, directory, part):
         path = os.path.join(kernel, name)
         if name == "metadata" or not os.path.isfile(path):
             continue
-        # In small pieces: the peak memory of a command includes what this process had when it started the command.
+        # In small pieces: the peak memory of a command is at least what this process had when it started the command.
         with open(path, "rb") as file, open(os.path.join(directory, name), "wb") as into:
             at, end = 0, os.path.getsize(path) * part // PARTS
             # header: magic, UUID, stream, instance; context: begin, end, content, total, of 8 bytes each

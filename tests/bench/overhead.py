@@ -10,7 +10,7 @@ turns with each load, in a shuffled order (which is the same in each call of ove
   hackbench  groups of processes that send each other messages over sockets
   fio        random reads on a disk whose requests a timer completes
   iperf3     packets between two network namespaces
-  oltp       SQLite on ext4 on such a disk: transactions like those of TPC-B, each synced
+  oltp       SQLite on ext4 on such a disk: transactions as in TPC-B, each synced
 
 and the contenders
 
@@ -181,7 +181,7 @@ class Loads:
             time.sleep(0.05)
 
     def end(self):
-        """Undoes all changes, the last first; a failure does not stop the others."""
+        """Undoes all changes, the last first, even if one cannot be undone."""
         while self.undo:
             try:
                 self.undo.pop()()

@@ -5,8 +5,8 @@
 usage: overhead_table.py [--svg FILE] [--json FILE] [--set KEY=VALUE]... <RUNS
 
 Each run of a contender is compared with the run of `absent` in the same round. The table has the median of the
-rounds, in per cent of the load alone, and an interval between two order statistics. The median lies in it with
-a confidence of at least 95 per cent, whatever the distribution. A contender that lacks a round is an error.
+rounds, in percent of the load alone, and an interval between two order statistics. The median lies in it with
+a confidence of at least 95 percent, whatever the distribution. A contender that lacks a round is an error.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import statistics
 import sys
 import xml.etree.ElementTree as xml
 
-# Figures of Desfossez's thesis, on a machine of 2015: what, per cent
+# Figures of Desfossez's thesis, on a machine of 2015: what, percent
 THESIS = (("OLTP (sysbench), wakeup tracker", 3.31), ("OLTP (sysbench), interrupt tracker", 4.84),
           ("files (sysbench), 16 threads, interrupt tracker", 5.1), ("network, 10 Gb/s, interrupt tracker", 3.89))
 COLOURS = {"absent": "#888888", "idle": "#888888", "bpf": "#b8860b", "lttng": "#7a4fa3", "lttng-syscalls": "#7a4fa3"}

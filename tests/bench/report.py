@@ -237,9 +237,9 @@ ALONE_TREE = [
     ("tree_timed_chain", "chain", "tree interference=1, irq to switch", None),
 ]
 
-# (part, name, unit, what, goal, function): a figure that the function computes from others, which it gets by
-# value(part, name): from the row with the most live events, or with the fewest if min is given. The figure exists only
-# if the parts of all these others ran.
+# (part, name, unit, what, goal, function): a figure that the function computes from other figures. value(part, name)
+# returns such a figure, from the row with the most live events, or with the fewest if min is given. A computed figure
+# exists only if the parts of all figures that it needs ran.
 RATIOS = [
     ("engine", "timeout_ratio", "ratio", "timeouts on / off", 1.08,
      lambda value: value("engine", "pair_timeout") / value("engine", "pair_no_timeout")),
@@ -253,7 +253,7 @@ RATIOS = [
     *(("engine", f"full_more_{cpus}", "instructions", f"pool exhausted minus not exhausted, {cpus} CPUs", 100,
        lambda value, cpus=cpus: value("engine", f"full_{cpus}") - value("engine", f"begin_{cpus}"))
       for cpus in (2, 16)),
-    # sched_switch is not exported: its probes are called in a loop, whose cost is not theirs
+    # sched_switch is not exported: its probes are called in a loop, whose cost is not part of their cost
     *(("engine", f"alone_{name}", "instructions", f"{name} probe of a switch, alone", 80,
        lambda value, name=name: value("engine", f"switch_{name}") - value("engine", "no_switch"))
       for name in ("wakeup", "runqueue", "offcpu")),

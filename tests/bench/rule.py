@@ -5,12 +5,12 @@
 usage: rule.py KNOWN ALERTS <TEXT     TEXT is the trace as `babeltrace2 --clock-cycles --no-delta` prints it
 
 It restates the rule of Trace Compass's critical path: a thread waited for the context in which it was woken. The
-interrupt or softirq of a timer means a timer, that of packets the network, and that of block requests a block device.
+interrupt or softirq of a timer means a timer; of packets, the network; of block requests, a block device.
 The rule names no cause for other contexts, nor for a thread that waits for a processor. A thread that wakes another one
 is followed. Prints lines as `truth.py judge` does, with the part `rule`.
 
 The part `timehist` restates what a person sees of the late thread in `perf sched timehist --wakeups --next`: how long
-it slept, waited for a CPU, and ran, and of these the longest; and which task was current at the wakeup that ended the
+it slept, waited for a CPU, and ran, and which took longest; and which task was current at the wakeup that ended the
 longest sleep, whatever had interrupted that task. It shows nothing of what that task did. It names no cause for a wait
 for a CPU, since it does not show which task had the CPU, and none for a sleep if the idle task was current. All numbers
 come from the same events; perf itself is not run.

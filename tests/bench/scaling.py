@@ -93,7 +93,7 @@ def limited(command):
 
 
 def read(said, trace):
-    """Returns the number of events of a trace, and of those that LTTng lost, from the messages of `path --verbose`."""
+    """Returns the numbers of recorded and of lost events of a trace, from the messages of `path --verbose`."""
     if re.search(r"are missing|cannot be read|still being written", said):
         sys.exit(f"scaling: {trace} is damaged, record it again: {said}")
     events = re.search(r"([\d,]+) events in", said)

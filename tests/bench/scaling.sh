@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# scaling.sh: records traces of hackbench, each of another length, inside the virtual machine.
+# scaling.sh: records traces of hackbench, each of a different length, inside the virtual machine.
 #
 # usage: scaling.sh DIRECTORY CLIENTS SECONDS...
 #

@@ -21,13 +21,13 @@ import textwrap
 import time
 from pathlib import Path
 
-# limit: that of --max-memory, MiB; 0 without one. cost: instructions. peak: bytes
+# limit: the value of --max-memory, MiB; 0 without it. cost: instructions. peak: bytes
 Run = collections.namedtuple("Run", "cpus clients seconds events lost command limit cost peak")
 
 COMMANDS = ("path", "delays", "wakeups")
 LIMITED = ("path", "delays")
 WAYS = sorted([(command, False) for command in COMMANDS] + [(command, True) for command in LIMITED])
-# Number of lengths that a line needs: through two points, every line fits exactly.
+# Number of lengths that a fit needs: two points always lie exactly on a line.
 LENGTHS = 3
 
 COLOURS = {"path": "#2a7f62", "delays": "#b5451c", "wakeups": "#7a4fa3"}
@@ -68,7 +68,7 @@ def by_series(runs):
 
 
 def extremes(runs):
-    """Returns the fewest and the most CPUs, the most clients of a series that both have, and the greatest length."""
+    """Returns the fewest and the most CPUs, the most clients with a series for both, and the greatest length."""
     low, high = min(run.cpus for run in runs), max(run.cpus for run in runs)
     shared = {run.clients for run in runs if run.cpus == low} & {run.clients for run in runs if run.cpus == high}
     return low, high, max(shared, default=None), max(run.seconds for run in runs)
@@ -258,7 +258,7 @@ def picture(runs, samples):
     clients = sorted({run.clients for run in runs if run.cpus == high})
     each = {command: [(clients.index(run.clients) + 1, run.cost / run.events) for run in of(runs, command)
                       if run.cpus == high and run.seconds == longest] for command in COMMANDS}
-    panel = Panel(out, 1, f"Instructions an event by clients, {high} CPUs, {longest:g} s",
+    panel = Panel(out, 1, f"Instructions per event by clients, {high} CPUs, {longest:g} s",
                   [len(clients) + 0.5, max(cost for points in each.values() for _, cost in points)],
                   [(i + 1, str(count)) for i, count in enumerate(clients)])
     for command in COMMANDS:
@@ -312,22 +312,22 @@ def section(runs, facts, day):
         f" whose speed determines their sizes; {lost}. Linux {facts['kernel']}, {day}, commit {facts['commit']}.")
     series = (
         "The line of best fit goes through all traces, or through those of one number of CPUs and clients (a series)."
-        " The ratios are of instructions an event, in the longest traces; those by clients are with"
-        f" {plural(high, 'CPU')}.")
+        " The last two columns are ratios of the instructions per event in the longest traces. The ratio by clients is"
+        f" measured with {plural(high, 'CPU')}.")
     memory = (
         "With `--max-memory`, the limit is the one that the error of a smaller limit advises. `analyze wakeups` has no"
         " such option; its peak memory for the longest trace of a series is at most"
         f" {value['wakeups_growth']:.2f} times its peak memory for the shortest.")
     lines = ["## Analyses of growing traces", "", *wrapped(about), "",
              "![Instructions and memory by events, by clients and over time](scaling.svg)", "",
-             "| | instructions an event | 1 - R2 | 1 - R2, worst series | most / least, by clients |"
+             "| | instructions per event | 1 - R2 | 1 - R2, worst series | most / least, by clients |"
              f" {high} CPUs / {low} |", "|---|---|---|---|---|---|"]
     for command in COMMANDS:
         lines.append(
             f"| `analyze {command}` | {value[f'{command}_event']:,.0f} | {value[f'{command}_bent']:.4f} |"
             f" {value[f'{command}_series']:.4f} | {value[f'{command}_clients']:.3f} | {value[f'{command}_cpus']:.3f} |")
     lines += ["", *wrapped(series), "",
-              "| | peak memory, bytes an event | with `--max-memory` | instructions, with / without |",
+              "| | peak memory, bytes per event | with `--max-memory` | instructions, with / without |",
               "|---|---|---|---|"]
     for command in LIMITED:
         lines.append(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """structures: the table of the part `structures` for report.py, a line for each structure.
 
-The rows are those that tests/module/structures/measure.c prints, with the letter of the structure, and those of the
-part `native` for what runs in user space.
+tests/module/structures/measure.c prints the rows, with the letter of the structure. The rows for user space are from
+the part `native`.
 """
 
 STRUCTURES = {

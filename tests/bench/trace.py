@@ -5,10 +5,10 @@
 usage: trace.py LT-CTF TRACE OLD DIRECTORY ROUNDS
 
 The programs take turns, and the best round of each counts: processor time, user and system, of all threads, and elapsed
-time. They differ, since lt-ctf reads a trace of several streams with several threads, if there are several processors;
-their number has a row. The traces are TRACE; OLD, which is in the older format, CTF 1.8; OLD converted to CTF 2 by
-babeltrace2, in DIRECTORY, which has other event headers than LTTng's; and, also there, the first packets of each stream
-of TRACE 100 times, to measure the merging of many streams.
+time. The two times differ, since lt-ctf reads a trace of several streams with several threads, if there are several
+processors; the number of processors has a row. The traces are TRACE; OLD, which is in the older format, CTF 1.8; OLD
+converted to CTF 2 by babeltrace2, in DIRECTORY, which has other event headers than LTTng's; and, also there, the first
+packets of each stream of TRACE 100 times, to measure the merging of many streams.
 Prints `result` rows for report.py.
 """
 

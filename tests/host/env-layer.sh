@@ -17,7 +17,7 @@ contents() { (cd "$1" && find . -xdev ! -type d -printf '%p %s %T@ %l\n' | sort)
 
 "$LT_TOP/scripts/env"
 tree=$("$LT_TOP/scripts/env" --print)
-# the first use makes its mount points
+# the first use of the tree makes its mount points
 "$LT_TOP/scripts/in-tree" true
 contents "$tree" >"$work/before"
 ! "$LT_TOP/scripts/env" --with more --print 2>/dev/null || { echo "a layer exists that was not made"; exit 1; }

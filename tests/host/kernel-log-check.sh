@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# scripts/kernel-log-check tells kernel messages that indicate a problem from harmless ones.
+# scripts/kernel-log-check distinguishes kernel messages that indicate a problem from harmless messages.
 # timeout: 20
 
 . "$(dirname "$0")/../host.sh"

@@ -14,7 +14,7 @@ for kernel in stock rt; do
 	[ -e "$tree/rust/libkernel.rmeta" ]
 done
 
-# the hash of a crate changes with compiler, configuration and source: one other digit suffices
+# the hash of a crate changes with compiler, configuration and source: one different digit suffices
 sed 's/\(_RN.*Cs\)\([0-9A-Za-z]\)\([0-9A-Za-z_]*6kernel\)/\1Z\2\3/' "$tree/Module.symvers" >"$work/Module.symvers"
 ! "$LT_TOP/scripts/kernel-tree" --verify rt "$work/Module.symvers" 2>"$work/said" || { echo "took another kernel's symbols"; exit 1; }
 grep -E '^kernel-tree: [1-9][0-9]* of [0-9]+ Rust symbols of .* come out under another name' "$work/said"

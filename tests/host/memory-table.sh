@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # scripts/memory-table turns the output of vm/memory into the table of the guide, and changes nothing
-# else. A failure because of the old table is ignored. With any other failure, also of the machine or
-# the kernel, and with an incomplete run, the page stays as it is.
+# else. A failure because of the old table is ignored. After any other failure, even of the machine or
+# the kernel, and after an incomplete run, the page stays as it is.
 # timeout: 60
 
 . "$(dirname "$0")/../host.sh"

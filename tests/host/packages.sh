@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # The packages of `make deb` on a clean Debian system, with its stock kernel. Without the kernel's
-# source, the installation succeeds, and one line names the missing package. Once that is installed,
-# DKMS builds the module, signs it, and removes its temporary files. An upgrade builds the new module
-# in place of the old one, keeps the administrator's files, and stops no service but the exporter,
-# which it restarts. A virtual machine that boots from this system loads the new module, starts the
-# instances of these files, and the installed command shows an alert. A change of version without the
-# kernel's source leaves no module. A purge leaves nothing behind but the administrator's files.
+# source, the installation succeeds, and one line names the missing package. Once that package is
+# installed, DKMS builds the module, signs it, and removes its temporary files. An upgrade builds the
+# new module in place of the old one, keeps the administrator's files, and stops no service but the
+# exporter, which it restarts. A virtual machine that boots from this system loads the new module and
+# starts the instances of the administrator's files, and the installed command shows an alert. A
+# change of version without the kernel's source leaves no module. A purge leaves nothing behind but
+# the administrator's files.
 # timeout: 7200
 # long: yes
 # worth: it builds the module twice as a user's machine does, with the kernel's metadata
@@ -37,7 +38,7 @@ system=$(XDG_CACHE_HOME=$work LT_CACHE='' LT_PACKAGES=$work/list "$LT_TOP/script
 rm "$system/etc/dkms/no-autoinstall" "$system/etc/dpkg/dpkg.cfg.d/99mmdebstrap"
 release=$(basename "$system"/usr/lib/modules/*)
 there() { LT_TREE=$system "$LT_TOP/scripts/in-tree" env -u LT_IN_TREE -u LT_TOP -u LT_CACHE -u LT_BUILD DEBIAN_FRONTEND=noninteractive "$@"; }
-# apt WORD...: run apt-get, with the output shown and also in $work/said.
+# apt WORD...: run apt-get, with its output shown and copied to $work/said.
 apt() {
 	there apt-get -o APT::Sandbox::User=root -o DPkg::Options::=--force-unsafe-io --yes "$@" 2>&1 | tee "$work/said" ||
 		fail "apt-get $* failed"

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A real Prometheus scrapes `latency-tracker export`, and its lint has no complaints. The exported
-# data is the tree of a module in a virtual machine, copied twice, each time after reads from a disk
-# of known slowness. Prometheus shows the kernel's numbers, then their increase, and a capture as an
-# exemplar. OpenTelemetry's own decoder reads the messages with metrics and those with alerts. By
-# Prometheus' rules, the metrics are the series that it has scraped. Sent to Prometheus, they become
-# these series if it has an OTLP receiver; if not, as in Debian, its refusals are one line of the
-# log. Every query of the dashboard has a result. (In the machine, Prometheus would take minutes to
-# start; vm/service exports the live tree.)
+# A real Prometheus scrapes `latency-tracker export`, and Prometheus' lint has no complaints. The
+# exported data is the tree of a module in a virtual machine, copied twice, each time after reads from
+# a disk of known slowness. Prometheus shows the kernel's numbers, then their increase, and a capture
+# as an exemplar. OpenTelemetry's own decoder reads the messages with metrics and with alerts. By
+# Prometheus' rules, these metrics are the series that Prometheus has scraped. If Prometheus has an
+# OTLP receiver, metrics sent there become these series. Without a receiver, as in Debian, all
+# refusals are one line of the log. Every query of the dashboard has a result. (In the machine,
+# Prometheus would take minutes to start; vm/service exports the live tree.)
 # timeout: 900
 # long: yes
 # worth: Prometheus, a virtual machine

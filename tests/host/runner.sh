@@ -4,8 +4,8 @@
 # The runner can fail. A test whose exit status is 0 fails if the kernel complained, was tainted or
 # crashed. A test that hangs is ended. Failure, skip and pass are distinguished. Tests that share a
 # machine do not affect each other: if cleaning up is not enough, the next one gets a new machine. A
-# failed test runs once more, alone, and is flaky if it then passes. A finding does not run again,
-# and more than three flaky tests fail the run (tests/again.sh). The table of costs is complete. No
+# failed test runs once more, alone, and is flaky if it then passes. After a finding, a test does not
+# run again. More than three flaky tests fail the run (tests/again.sh). The table of costs is complete. No
 # test starts after the deadline. The order of tests and the selection for make test-long are as
 # described in the head of tests/run.
 # timeout: 900
@@ -52,7 +52,7 @@ export LT_TOUCHED='' LT_ROTATE=''
 vm_test good 30 'echo all is well; assert_eq "${LT_LONG:-}" "" LT_LONG'
 vm_test warned 30 'echo "WARNING: CPU: 0 PID: 1 at kernel/test.c:1 test+0x1/0x2" >/dev/kmsg'
 vm_test tainted 30 'echo 512 >/proc/sys/kernel/tainted'
-# One crash is in freed code, the other in code that the kernel had patched: only the latter is the
+# One crash is in freed code, the other in code that the kernel had patched: only the second is the
 # emulator's fault. The sleep lets earlier output reach the host first.
 crash() {
 	printf "sleep 1; for line in 'Oops: int3: 0000 [#1]' 'Code: 90 %s 48'; do echo \"\$line\" >/dev/kmsg; done\n" "$1"
@@ -64,8 +64,8 @@ vm_test calm 26 'echo calm'
 vm_test snapped 25 "$(crash 'eb <53>')"
 vm_test hanging 5 'echo before; sleep 1000'
 vm_test skipped 30 'skip "not on a Tuesday"'
-# The test with the longest limit runs first. It leaves changes that can be undone, and the next
-# test finds none of them.
+# The test with the longest limit runs first. It leaves changes that can be undone: the next test
+# does not find them.
 vm_test leaving 100 '. /lt/tests/block.sh
 	echo left >/tmp/file; echo left >/dev/kmsg; sleep 1000 & load_module; null_disk disk 1000
 	control "one block"; echo 1 >/sys/kernel/tracing/events/sched/sched_switch/enable'
@@ -113,7 +113,7 @@ machines() { grep -lE "lt-test: $1 begins" "$work"/log/vm/{machine,again}-*/*/co
 ! machines shy | grep -qFx "$(machines leaving)" || { echo "a machine went on after a test that failed"; exit 1; }
 counts=$(for test in snapped crashed warned shy; do machines $test | wc -l; done | xargs)
 [ "$counts" = '2 1 1 2' ] || { echo "not one more machine for the broken one, and none after a finding, but $counts"; exit 1; }
-# The test before the one that broke the machine does not run again, either.
+# The test before the test that broke the machine does not run again, either.
 [ "$(machines calm)" = "$(machines snapped | head -n 1)" ] || { echo "calm was not before snapped"; exit 1; }
 [ "$(machines shy | grep -c /again-)" -eq 1 ] || { echo "the second run was not in a machine of its own"; exit 1; }
 last '7 passed, 5 failed, 1 skipped'
@@ -121,7 +121,7 @@ costs vm/{leaving,finding,spoiling,unspoilt,good,calm}@stock=PASS vm/{warned,tai
 	vm/skipped@stock=SKIP vm/{shy,hanging}@stock=AGAIN vm/shy@stock=FLAKY
 check '^CPU time: 0.0 s for builds and cargo, 0.0 s for host, [0-9.]+ s for vm, [0-9.]+ s for set-up and boots$'
 
-# Many runs of tests that only make test-long has. In the second run, the deadline passes during
+# Many runs of tests that run only in make test-long. In the second run, the deadline passes during
 # vm/good: LT_DEADLINE names the file of that test's output. The machine ends before the next test.
 nothing
 for test in good other; do vm_test $test 30 'echo "$LT_LONG"' '# long: stock\n'; done
@@ -141,7 +141,7 @@ for round in 1 2; do
 done
 [ ! -e "$work/log/repeat/2/vm/out@stock" ] || { echo "the machine went on after the deadline"; exit 1; }
 
-# Only on the host, where this is quick.
+# These tests are only on the host, where they are quick.
 nothing
 once moody
 # A failure of the models is a failure of the code.
@@ -250,7 +250,7 @@ LT_ROTATE=3 order vm/{engine-x,tree-y,c,z}@stock host/h vm/{b,a}@stock
 LT_ROTATE=x run 1 --list
 check 'LT_ROTATE=x: expected a number'
 
-# Without these variables, the commits determine the order: the last ten, if all of them exist.
+# Without these variables, the commits determine the order: the last ten, if all ten exist.
 if command -v git >/dev/null; then
 	repository=$work/repository
 	mkdir -p "$repository/rust/trackers"

@@ -2,13 +2,13 @@
 /*
  * lt_api: each promise of include/latency_tracker.h, as another module sees it.
  *
- * It loads only if all tests pass, and the log names each. A parameter requests
- * misbehaviour instead of the tests: forget=1 unloads without destroying a
- * tracker, fail=1 fails to load without destroying it, and leak=1 destroys it
- * while a reference to its event is held, and then uses the reference. With
- * only=NAME it runs that test alone. Writing to the parameter `operation`, once
- * the module is loaded, makes an operation of api_left that takes this number of
- * nanoseconds.
+ * It loads only if all tests pass, and the log names each test. A parameter
+ * requests misbehaviour instead of the tests: with forget=1, unloading does not
+ * destroy a tracker; with fail=1, loading fails and does not destroy it; with
+ * leak=1, the tracker is destroyed while a reference to its event is held, and
+ * the reference is used afterwards. With only=NAME, only that test runs. Once the
+ * module is loaded, writing N to the parameter `operation` makes an operation of
+ * api_left that takes N nanoseconds.
  */
 #include <linux/delay.h>
 #include <linux/kernel.h>
@@ -182,7 +182,7 @@ static void __exit api_exit(void)
 	latency_tracker_destroy(left);
 	if (!leak)
 		return;
-	/* The referenced event is still there. */
+	/* The event is no longer live, but its reference is still valid. */
 	CHECK(!latency_tracker_event_is_live(left, leaked));
 	CHECK(latency_tracker_event_start(left, leaked) == 5);
 	latency_tracker_event_put(left, leaked);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lt_api: callbacks. They are over when the API says so, they may be nested, and some
- * functions are refused in them.
+ * lt_api: callbacks. A callback has returned when the API reports that it has,
+ * callbacks may nest, and some functions are refused in a callback.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -27,7 +27,7 @@ void disabling_waits_for_callbacks(void)
 	task = kthread_run(end_slowly, NULL, "lt_api");
 	CHECK(!IS_ERR(task));
 	await_callback();
-	/* This waits only for a grace period, which also waits for the callback. */
+	/* Disabling waits only for a grace period, which also waits for the callback. */
 	CHECK(!latency_tracker_set_enabled(slow_tracker, false));
 	CHECK(slow_left);
 	if (!IS_ERR(task))

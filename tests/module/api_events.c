@@ -34,7 +34,7 @@ void threshold(void)
 	CHECK(!latency_tracker_event_in_at(t, &key, 8, NULL, 100, 0));
 	CHECK(!latency_tracker_event_out_at(t, &key, 8, 3, 5100));
 	CHECK(reports == 1);
-	/* Without explicit times: the clock. */
+	/* Without explicit times, the clock is read. */
 	latency_tracker_set_threshold(t, 0);
 	CHECK(!latency_tracker_event_in(t, &key, 8, NULL));
 	udelay(5);
@@ -155,7 +155,7 @@ void duplicates(void)
 	CHECK(latency_tracker_for_each(t, &key, 4, visit, &first) == 1);
 	CHECK(latency_tracker_for_each(t, &key, 4, NULL, NULL) == -EINVAL);
 	CHECK(!latency_tracker_event_out_at(t, &key, 4, 0, 1500));
-	/* Ends this event, although older ones of its key are live. */
+	/* Ends this event, although older events of its key are live. */
 	event = latency_tracker_event_in_get(t, &key, 4, NULL, 7, 0);
 	CHECK(!IS_ERR(event));
 	CHECK(!latency_tracker_event_out_event(t, event, 5, 2007));
@@ -183,9 +183,9 @@ void duplicates(void)
 })
 
 /*
- * However many events of one key are live, no call takes a long time, and a refused one returns an
- * error. The times are printed, and vm/api-crowd compares them with the limit on a machine whose
- * clock counts instructions: elsewhere the host may take the CPU away meanwhile.
+ * However many events of one key are live, no call takes a long time, and a refused call returns an
+ * error. The times are printed. vm/api-crowd compares them with the limit on a machine whose clock
+ * counts instructions: on other machines, the host may take the CPU away during a call.
  */
 static void crowd(int attempts, u64 threshold)
 {
@@ -358,7 +358,7 @@ void references(void)
 	CHECK(!latency_tracker_event_in(t, &key, 8, NULL));
 	latency_tracker_event_put(t, NULL);
 	latency_tracker_event_put(t, ERR_PTR(-ENOENT));
-	/* Numbers that were never given out: of the live event, of no cell, of no chunk. */
+	/* Numbers never returned as a reference: for the live event, no cell, no chunk. */
 	not_a_reference(t, 0);
 	not_a_reference(t, 1);
 	not_a_reference(t, 2);

@@ -14,20 +14,20 @@
  *   wait     as thread, but the thread preempts the owner of a spinlock, and must
  *            wait for the lock: on PREEMPT_RT, where a spinlock can sleep
  *   held     the thread of an interrupt holds a spinlock for a while; on PREEMPT_RT a
- *            more urgent thread preempts it, waits for the lock, and then wakes it:
- *            the interrupt is not involved
+ *            more urgent thread preempts that thread, waits for the lock, and then
+ *            wakes it: the interrupt is not involved
  *   hard     a timer that is called in the interrupt wakes it; interrupts are
- *            off for a while when it is due
+ *            off for a while when the timer is due
  *   soft     a timer that is called in a softirq wakes it; interrupts are off
- *            for a while when it is due
+ *            for a while when the timer is due
  *   task     it schedules a tasklet itself, which wakes it: no interrupt is
  *            involved
  *   fan      a handler wakes a thread, which wakes LT_WIDTH other kernel threads
  *            and it: only the last wakeup is a chain to user space
  *   shared   the threaded line's handler raises a softirq; then the other line's
- *            handler does as for softirq
+ *            handler acts as in softirq
  *   later    the threaded line's handler schedules a tasklet; while that runs, the
- *            other line's handler does as for softirq: that is more than the
+ *            other line's handler acts as in softirq: that is more than the
  *            kernel runs in one interrupt, so the softirq thread runs the second
  *            tasklet
  *   nested   a handler calls the other line's handler, then takes a while, and
@@ -42,9 +42,9 @@
  *   worker   a handler takes a while, and wakes a worker that the kernel has
  *            started inside the process, which wakes it; only if the parameter
  *            `workers` is Y
- *   nmi      an NMI on another CPU takes a while; it does not wake the writer,
- *            which does not wait. `nmis` counts those that came while interrupts
- *            were off; with `nmi_priority`, in a task of that real-time priority
+ *   nmi      an NMI on another CPU takes a while; the writer does not wait. `nmis`
+ *            counts the NMIs that came while interrupts were off; with
+ *            `nmi_priority`, only NMIs that met a task of that real-time priority
  *   late-irq       a handler wakes it, and then takes a while
  *   late-softirq   a tasklet of a handler wakes it, and then takes a while; an
  *                  interrupt in the middle of that takes a while, too
@@ -53,30 +53,29 @@
  *   late-nmi       as late-task, with an NMI instead of the second interrupt
  *   storm    a handler on another CPU wakes it very often: while it sleeps,
  *            runs, and is about to do one or the other; it sleeps `rounds` times
- *   noise    a handler takes a while, `rounds` times; it does not wake the
- *            writer, which does not wait
+ *   noise    a handler takes a while, `rounds` times; the writer does not wait
  *   work     a handler takes a while, and queues a work item, which wakes it
  *   queue    a handler queues a work item, whose worker is busy for a while with
  *            another item, which the writer has queued
  *   job      a handler takes a while, and queues a job of a kthread worker, which
  *            wakes it
- *   jobs     a handler queues a job, which takes a while; meanwhile a handler of
- *            the line with a thread queues another one, which wakes it: the first
- *            handler is not involved
+ *   jobs     a handler queues a job, which takes a while; meanwhile the threaded
+ *            line's handler queues another job, which wakes it: the first handler
+ *            is not involved
  *   again    a handler takes a while, and queues a work item, which queues itself;
  *            the second run of the item wakes it: the handler is not involved
  *   again-job  as again, with a job of a kthread worker
  *   next     a handler takes a while, and queues a work item, which queues itself
  *            with another function, which wakes it
  *   next-job   as next, with a job of a kthread worker
- *   after    an irq_work takes a while after a handler that it has called has
- *            returned, and wakes it: the handler is not involved
+ *   after    an irq_work calls a handler, then takes a while, and wakes it: the
+ *            handler is not involved
  *   requested  a handler queues an irq_work, and then takes a while: the irq_work
  *            comes after that, and wakes it
  *   call     a handler takes a while, and calls a function on another CPU, which
  *            wakes it
  *   wheel    a timer of the timer wheel wakes it; interrupts are off for a while
- *            when it is due
+ *            when the timer is due
  *   cancel   a handler queues a work item, whose worker is busy, and wakes it; it
  *            cancels the work
  *   cancel-job  as cancel, with a job of a kthread worker
@@ -213,7 +212,7 @@ static int lt_send_nmi(unsigned int cpu)
 {
 	if (cpu >= nr_cpu_ids)
 		return -ENODEV;
-	/* One at a time: a second one would be merged with the first. */
+	/* One NMI at a time: a second NMI would be merged with the first. */
 	if (atomic_cmpxchg(&lt_nmi_is_due, 0, 1))
 		return -EBUSY;
 	preempt_disable();
@@ -435,9 +434,8 @@ static irqreturn_t lt_on_irq(int irq, void *data)
 	if (!lt_is_busy && !lt_leaves_all && !lt_has_jobs)
 		lt_take();
 	/*
-	 * The kernel limits the softirqs that it runs in one interrupt by jiffies, which
-	 * stand still if it is this CPU that counts them; a pending reschedule is also a
-	 * limit.
+	 * The kernel limits the softirqs of one interrupt by jiffies, which stand still if
+	 * this CPU counts them. A pending reschedule also ends them.
 	 */
 	if (lt_delays)
 		set_tsk_need_resched(current);
@@ -534,7 +532,7 @@ static irqreturn_t lt_on_thread(int irq, void *data)
 	}
 	if (lt_wakes_other) {
 		lt_is_again = true;
-		/* Each comes at once, in a local interrupt of its own. */
+		/* Each irq_work runs at once, in a local interrupt of its own. */
 		irq_work_queue(&lt_threaded_work);
 		irq_work_queue(&lt_third_work);
 		return IRQ_HANDLED;

@@ -113,7 +113,8 @@ pub(crate) fn end(engine: &Engine, key: [u64; 2]) -> bool {
     engine.event_out(&guard, &key, Kernel::now, |_| true, |_| {})
 }
 
-/// A named test. The outer result is an error if the test could not run, as for lack of memory.
+/// A named test. The outer result is an error if the test could not run, for example if memory is
+/// short.
 pub(crate) type Test = (&'static str, fn() -> Result<Verdict>);
 
 /// Runs the tests and logs the result of each; fails with `EIO` if one failed. Stops with the error

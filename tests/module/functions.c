@@ -38,7 +38,7 @@
 
 #include "functions.h"
 
-/* Uses the clock of the measurement: mdelay() uses another one. */
+/* Uses the clock of the measurement: mdelay() uses another clock. */
 static void lt_busy(unsigned int ms)
 {
 	u64 end = ktime_get_ns() + ms * NSEC_PER_MSEC;

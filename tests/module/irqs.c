@@ -46,7 +46,7 @@ static DECLARE_COMPLETION(lt_done);
 static int lt_short, lt_long;
 
 /*
- * Waits by the clock that measures the handlers: udelay() uses another one. Does not
+ * Waits by the clock that measures the handlers: udelay() uses another clock. Does not
  * read it continuously: reading some clocks exits from the virtual machine.
  */
 static void lt_take(unsigned int length)

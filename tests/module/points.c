@@ -34,7 +34,7 @@ static int lt_points_run(const char *word, const struct kernel_param *param)
 	if (err)
 		return err;
 	trace_lt_point_begin_tp(ms);
-	/* Uses the clock of the measurement: mdelay() uses another one. */
+	/* Uses the clock of the measurement: mdelay() uses another clock. */
 	end = ktime_get_ns() + ms * NSEC_PER_MSEC;
 	while (ktime_get_ns() < end)
 		cpu_relax();

@@ -13,7 +13,7 @@
 
 use common::Test;
 use kernel::prelude::*;
-use selftest::{ends, guards, hotplug, litmus, pool, timeouts};
+use selftest::{ends, guards, hotplug, litmus, pool, timeouts, words};
 
 mod common;
 #[path = "../../rust/engine.rs"]
@@ -25,6 +25,7 @@ mod selftest {
     pub(crate) mod litmus;
     pub(crate) mod pool;
     pub(crate) mod timeouts;
+    pub(crate) mod words;
 }
 mod sys;
 
@@ -42,7 +43,7 @@ module! {
     },
 }
 
-const TESTS: [Test; 16] = [
+const TESTS: [Test; 19] = [
     (
         "a_pool_of_one_serves_a_million_pairs",
         pool::a_pool_of_one_serves_a_million_pairs,
@@ -50,6 +51,15 @@ const TESTS: [Test; 16] = [
     (
         "a_guard_ends_by_a_call_only_to_schedule",
         guards::a_guard_ends_by_a_call_only_to_schedule,
+    ),
+    (
+        "an_operation_changes_one_word",
+        words::an_operation_changes_one_word,
+    ),
+    ("no_exchange_is_lost", words::no_exchange_is_lost),
+    (
+        "each_cpu_has_its_own_values",
+        words::each_cpu_has_its_own_values,
     ),
     ("the_orderings_hold", litmus::the_orderings_hold),
     ("no_grace_period_is_needed", pool::no_grace_period_is_needed),

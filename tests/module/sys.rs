@@ -2,6 +2,9 @@
 
 //! The files of rust/sys that the engine and its `Platform` need.
 
+#[cfg(target_arch = "aarch64")]
+#[path = "../../rust/sys/arm64.rs"]
+pub(crate) mod arm64;
 #[path = "../../rust/sys/atomic.rs"]
 pub(crate) mod atomic;
 #[path = "../../rust/sys/bindings.rs"]

@@ -4,20 +4,20 @@
  * workqueue "lt_works", which runs them one after another.
  *
  * Writing a word to the parameter `run` queues items and, except for `leave`,
- * returns when they are done. Slow ones take `ms` (a parameter, 20) milliseconds.
+ * returns when they are done. Slow items take `ms` (a parameter, 20) milliseconds.
  *
- *   slow     one that sleeps, queued by the writer
- *   behind   a quick one that waits behind a slow one
- *   again    a slow one that is queued again while it runs
- *   freed    one that frees itself, and sleeps afterwards
- *   delayed  a quick one, queued by a timer
- *   requeue  a quick one behind a slow one; the quick one is queued again, by
- *            mod_delayed_work(), after half of the slow one's time
- *   renew    as requeue, but the quick one is cancelled in between
- *   cancel   a quick one behind a slow one; the quick one is cancelled, and then
+ *   slow     an item that sleeps, queued by the writer
+ *   behind   a quick item that waits behind a slow item
+ *   again    a slow item that is queued again while it runs
+ *   freed    an item that frees itself, and sleeps afterwards
+ *   delayed  a quick item, queued by a timer
+ *   requeue  a quick item behind a slow item; the quick item is queued again, by
+ *            mod_delayed_work(), after half of the slow item's time
+ *   renew    as requeue, but the quick item is cancelled in between
+ *   cancel   a quick item behind a slow item; the quick item is cancelled, and then
  *            queued again
- *   leave    a quick one behind a slow one; the quick one is cancelled
- *   long     two, one behind the other, that each sleep for 15 times as long
+ *   leave    a quick item behind a slow item; the quick item is cancelled
+ *   long     two items, one behind the other, that each sleep for 15 times as long
  */
 #include <linux/delay.h>
 #include <linux/module.h>

@@ -3,7 +3,7 @@
 #
 # The interface that programs rely on matches tests/abi.txt: the parameters of each tracker with defaults and types,
 # the keys of `stats`, the files of an instance, the fields of an alert in order, and the formats of the tracepoints. A
-# change to any of them must also update that file.
+# change of this interface must also update that file.
 # kernels: stock
 # long: rt
 # cpus: 2

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # With LTTng's probe for our tracepoints, a trace has each alert among the kernel's events, and `explain` finds it
-# there, with the same values as in its line. The module may be unloaded and loaded again while the events are
-# enabled.
+# there, with the same values as in the line of the alert. The module may be unloaded and loaded again while the
+# events are enabled.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -72,7 +72,7 @@ grep -q '^alert 3 of slow: slow RS sector 16 4K, at [0-2][0-9]:[0-5][0-9]:[0-5][
 # The events of trackers with other kinds of fields have the values that ftrace prints.
 control -slow
 trace=/sys/kernel/tracing
-# same TRACKER "KEY..." [PARAMETER...]: check that LTTng's events of alerts have the values of ftrace's.
+# same TRACKER "KEY..." [PARAMETER...]: check that LTTng's and ftrace's events of alerts have equal values.
 same() {
 	tracker=$1 keys=$2
 	shift 2

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The tables of `latency-tracker analyze` equal what the trackers count meanwhile, one operation after another: wakeups,
-# waits of preempted tasks, system calls, calls of futex, requests of a disk, handlers of a line and softirqs. Each
-# instance has the threshold 0, so each operation is an alert. The load consists of tasks that wake each other, compute,
-# start and exit, calls that wait and fail, threads that take turns, direct requests, and packets to this machine.
-# LTTng has no events of contended kernel locks, nor of all ends of packets: as many packets must leave the backlog of the
-# loopback device as the tracker sees arrive.
+# The tables of `latency-tracker analyze` match what the trackers count at the same time, operation by operation:
+# wakeups, waits of preempted tasks, system calls, calls of futex, requests of a disk, handlers of a line and
+# softirqs. Each instance has the threshold 0, so each operation is an alert. The load consists of tasks that wake
+# each other, compute, start and exit, calls that wait and fail, threads that take turns, direct requests, and packets
+# to this machine. LTTng has no events of contended kernel locks, nor of all ends of packets. Instead, as many packets
+# must leave the backlog of the loopback device as the tracker sees arrive.
 #
 # The windows of the trace and of the instances differ at their edges, so only what lies inside both is compared:
 #
@@ -14,11 +14,11 @@
 #     ------|---------------|----------====---------|---------------|----->
 #                          born               last, alive
 #
-# - Wakeups, preemptions and calls: all those of the tasks that were born after the instances were started, and had been
-#   reaped before the first instance was stopped. Thread ids are given out in order, so these tasks have the ids after
-#   `born`, the last one before the load, up to `last`, the last one after it, except for those that exist then.
-# - Requests, handlers, softirqs and packets: all those of the disk, of the line, of the vector HI, and of the loopback
-#   device. Nothing else uses the four, and the load waits until they have ended.
+# - Wakeups, preemptions and calls, if their task was born after the instances were started, and was reaped before the
+#   first instance was stopped. Thread ids are given out in order. So these tasks have the ids after `born`, the last id
+#   before the load, up to `last`, the last id after the load, except for the ids of tasks that exist then.
+# - Requests of the disk, handlers of the line, softirqs of the vector HI, and packets of the loopback device. Nothing
+#   else uses these four, and the load waits until all such operations have ended.
 #
 # The buffers of the tracer hold the whole trace, so it discards nothing. No reader runs meanwhile.
 # kernels: rt
@@ -46,8 +46,8 @@ python3 /lt/tests/calls.py many 2 2
 ip link set lo up
 python3 /lt/tests/net.py flood 127.0.0.1 20
 
-# Without command substitution: a shell that waits for a child may get a signal, and the trace has no end of the call
-# with which its handler returns.
+# Without command substitution: a shell that waits for a child may get a signal, and then the trace does not have
+# the end of the system call with which the signal handler returns.
 load() {
 	insmod /lt/lt_irqs.ko times=5
 	read -r again </sys/module/lt_irqs/parameters/number

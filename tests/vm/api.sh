@@ -19,7 +19,7 @@ follow $LT/alerts /tmp/alerts
 reader=$!
 insmod /lt/lt_api.ko || { dmesg | grep lt_api; fail "a test of the interface failed"; }
 dmesg | grep lt_api
-# When a module refuses to load, the insmod of busybox tries once more, by another system call.
+# When a module refuses to load, busybox's insmod tries again, by another system call.
 ! kernel_says ': FAILED at line ' || fail "a test failed in the first of two runs: $(dmesg | grep ': FAILED at line ')"
 # Two of the tests send NMIs, which only x86 has.
 assert_eq "$(log 'lt_api: .*: ok')" "$(if [ "$(uname -m)" = x86_64 ]; then echo 20; else echo 18; fi)" "tests that passed"

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker apply` and `check --config`: an invalid line is reported with file and line, and
-# the others start. An instance whose line is unchanged keeps running, with its counters. It is
-# restarted only for another tracker, or a parameter that can only be given at creation. An omitted
-# parameter returns to its default. An instance whose line is gone is removed, but not while any
-# line is invalid. If the cgroup of an unchanged instance was replaced, its path is looked up again; `list`, `top` and
-# `check` name such an instance. Foreign instances are left alone. After the module is reloaded, everything is
-# restored. --stop removes exactly the instances that were started from the files. `check --config`
-# reports the same errors, and starts nothing. All lines are applied even if the reader of the output has ended.
+# `latency-tracker apply` and `check --config`: an invalid line is reported with file and line, and the other lines
+# take effect. An instance whose line is unchanged keeps running, with its counters. An instance is restarted only for
+# another tracker, or for a parameter that can only be given at creation. An omitted parameter returns to its default.
+# An instance whose line is gone is removed, but not while any line is invalid. If the cgroup of an unchanged instance
+# was replaced, the path of the cgroup is looked up again; `list`, `top` and `check` name such an instance. Foreign
+# instances are left alone. After the module is reloaded, everything is restored. --stop removes exactly the instances
+# that were started from the files. `check --config` reports the same errors, and starts nothing. All lines are
+# applied even if the reader of the output has ended.
 # kernels: stock
 # cpus: 2
 
@@ -64,7 +64,7 @@ said "2 unchanged"
 silent started
 [ "$(stat slow alerts)" -ge "$alerts" ] || fail "slow was restarted"
 
-# Parameters change while it runs; an omitted one returns to its default.
+# Parameters change while the instance runs; an omitted parameter returns to its default.
 echo 'slow offcpu threshold=20ms comm=sleep' >$CONF/a.conf
 applies 0 $CONF
 said "changed slow"
@@ -98,7 +98,7 @@ echo 'slow offcpu threshold=20ms comm=sleep ring=64' >$CONF/a.conf
 applies 0 $CONF
 said "restarted slow ($CONF/a.conf:1): its counters and alerts start again, because ring can only be given at creation"
 assert_eq "$(read_back slow ring)" 64 ring
-# Its value stays: the instance keeps running.
+# The value of ring= is unchanged: the instance keeps running.
 echo 'slow offcpu threshold=30ms comm=sleep ring=64' >$CONF/a.conf
 applies 0 $CONF
 said "changed slow"
@@ -143,7 +143,7 @@ applies 0 $CONF
 silent renewed
 rmdir $GROUP
 shown "$first"
-# A unit may be stopped on purpose: that is no error.
+# A unit may be stopped on purpose: that is not an error.
 applies 0 $CONF
 said "$CONF/g.conf:1: cgroup $first does not exist"
 said "no such cgroup of version 2"
@@ -159,7 +159,7 @@ assert_eq "$second" "$(ls -di $GROUP | { read -r _inode _; echo "$_inode"; })" "
 assert_eq "$(read_back grouped threshold)" 7200000000000 "a threshold that was set by hand"
 applies 0 $CONF
 silent renewed
-# Limited to another cgroup by hand, it stays.
+# An instance that was limited to another cgroup by hand keeps running.
 control 'grouped offcpu cgroup=/'
 applies 0 $CONF
 silent renewed
@@ -190,7 +190,7 @@ echo 'foreign offcpu threshold=1h' >$CONF/f.conf
 applies 1 $CONF
 said "an instance named foreign of the tracker wakeup already runs"
 rm $CONF/f.conf
-# An instance that was started from the files has been removed since, and its name was given to another one by hand.
+# An instance that was started from the files has been removed since, and another instance was given its name by hand.
 echo 'taken runqueue threshold=1h' >$CONF/f.conf
 applies 0 $CONF
 said "started taken"

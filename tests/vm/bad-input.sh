@@ -152,7 +152,7 @@ for says in 'events: expected a whole number from 1 to 8388608: "0"' 'ring: expe
 	grep -qF "latency_tracker: $says" /tmp/log || fail "the log does not say: $says"
 done
 
-# Of several lines, only those before the bad one are executed.
+# Of several lines, only those before the bad line are executed.
 if printf 'four block\nfive blocks\nsix block\n' 2>/dev/null >$LT/control; then fail "a bad line among good ones was accepted"; fi
 [ -d $LT/four ] && [ ! -d $LT/five ] && [ ! -d $LT/six ] || fail "expected only the first line to take effect"
 control '-four'

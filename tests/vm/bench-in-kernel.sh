@@ -17,7 +17,7 @@
 . /lt/tests/lib.sh
 . /lt/tests/bench.sh
 
-# inside WORD...: run such a loop on CPU 1 in the background.
+# inside WORD...: run the loop in the kernel on CPU 1, in the background.
 inside() {
 	: >/tmp/said
 	latency-tracker bench loop -c 1 --in-kernel --yes "$@" >/tmp/json 2>/tmp/said & pid=$!

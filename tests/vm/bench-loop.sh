@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker bench loop` refuses CPUs that other tasks need. The invariants of its statistics hold. A peak caused
-# by a handler of known length is attributed to it: by the counter that moved, and with --arm by the alert of a tracker.
-# The exit status is 0, 1 or 2. However the loop ends (by itself, by a signal in the middle of a slice, or by SIGKILL),
-# priorities, affinities, /dev/cpu_dma_latency and instances are as before.
+# `latency-tracker bench loop` refuses CPUs that other tasks need. The invariants of its statistics hold. A peak
+# caused by a handler of known length is attributed to the handler: by the counter that moved, and with --arm by the
+# alert of a tracker. The exit status is 0, 1 or 2. However the loop ends (by itself, by a signal in the middle of a
+# slice, or by SIGKILL), priorities, affinities, /dev/cpu_dma_latency and instances are as before.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -56,7 +56,7 @@ refuses "expected a time with a unit" -t 100 -c 1
 before=$(held)
 helper tasks >/tmp/tasks
 
-# A task with a higher priority has the CPU, so that the loop cannot start. It ends nevertheless.
+# A task with a higher priority has the CPU, so that the loop cannot start. The loop ends nevertheless.
 hogged latency-tracker bench loop -c 1 --priority 10 -d 1h -t 1h
 kill -INT $pid
 ended $pid 0

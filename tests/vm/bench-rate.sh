@@ -51,7 +51,7 @@ ends() {
 	esac
 }
 
-# These are refused before anything is changed.
+# These options are refused before anything is changed.
 gives 1 -b 4096x1G
 grep -q 'more than four fifths of the' /tmp/said || fail "$(cat /tmp/said)"
 PATH=/nowhere /lt/bin/latency-tracker bench rate -b 2x4K 2>/tmp/said && fail "without lttng"
@@ -61,7 +61,7 @@ gives 1 -b 2x4K --read-timer 0ms
 refused "two CPUs" latency-tracker bench rate -c 0-1
 nothing_left
 
-# It is killed while a daemon runs that it has started.
+# The command is killed while a daemon that it has started is running.
 begin -r 100 -t 1h -b 8x64K
 ends KILL
 nothing_left

@@ -39,7 +39,7 @@ peak() {
 	ended $pid 2
 	helper report /tmp/json "captured=$2" || fail "see above"
 	nothing_left
-	# `explain` prints the same later.
+	# `explain` prints the same explanation later.
 	latency-tracker explain /tmp/peaks/0001 >/tmp/later || fail "explain: exit status $?"
 	grep -Eq "$2" /tmp/later || fail "explain: $(cat /tmp/later)"
 	rm -r /tmp/peaks

@@ -3,9 +3,9 @@
 #
 # `latency-tracker bench timer` finds how late a periodic task is: a cycle delayed by a handler of
 # known length is listed with the path of the timer that woke it, whose second step has most of the
-# delay. The invariants of its statistics hold. It alternates with cyclictest. However it ends, by
-# itself, by a signal or by a kill, its instance is gone. A signal ends its thread even if the thread
-# does not get its CPU.
+# delay. The invariants of the statistics hold. The command alternates with cyclictest. However the
+# command ends, by itself, by a signal or by a kill, its instance is gone. A signal ends its thread
+# even if the thread does not get its CPU.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -42,19 +42,19 @@ ended $pid 2
 helper report /tmp/json late=20 || fail "see above"
 rmmod lt_causes
 
-# A task with a higher priority has the CPU, so that the cycle cannot start. Its thread ends nevertheless.
+# A task with a higher priority has the CPU, so that the cycle cannot start. The command's thread ends nevertheless.
 hogged latency-tracker bench timer -c 1 --priority 10 -d 1h -t 1h
 kill -INT $pid
-# has_ended: whether no thread is left but the watching one, or the shell has already reaped the command.
+# has_ended: whether only the watching thread is left, or the shell has already reaped the command.
 has_ended() { [ ! -e "/proc/$pid" ] || [ "$(ls "/proc/$pid/task")" = "$pid" ]; }
 wait_until 10 has_ended
-# To remove its instance, the command waits for a grace period of RCU. On PREEMPT_RT, the hog prevents its end, too:
-# the thread rcuc/1 has a lower priority than the hog.
+# To remove its instance, the command waits for a grace period of RCU. On PREEMPT_RT, the hog prevents the end of the
+# command, too: the thread rcuc/1 has a lower priority than the hog.
 end_hog
 ended $pid 0
 assert "no instance" no_instance
 
-# Each of these signals ends it.
+# Each of these signals ends the command.
 for signal in TERM KILL; do
 	: >/tmp/said
 	latency-tracker bench timer -c 1 -i 10ms -d 1h -t 1h >/tmp/out 2>/tmp/said & pid=$!

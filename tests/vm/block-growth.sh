@@ -34,7 +34,7 @@ control 'little block dev=deep threshold=1000s events=8 max_events=20'
 control 'fixed block dev=deep threshold=1000s events=8 max_events=8'
 assert_eq "$(stat deep capacity) $(stat deep max_capacity) $(stat deep grown)" "8 2000 0" "capacity, max_capacity, grown"
 
-# Each burst that loses requests makes the pool grow, until one loses none.
+# Each burst that loses requests makes the pool grow, until a burst loses none.
 rounds=0
 lost=0
 until burst deep little fixed; [ "$(stat deep full)" -eq "$lost" ]; do

@@ -49,7 +49,7 @@ wait_until 5 grep -q reason=late /tmp/stuck
 assert_eq "$(grep reason=late /tmp/stuck | grep -c ' stack=')" 0 "stacks of an end"
 wait_until 5 grep -q reason=timeout /tmp/none
 assert_eq "$(grep -c ' stack=' /tmp/none)" 0 "stacks with stack=0"
-# A stack with fewer entries has the innermost ones. The file of all instances has the full stack.
+# A stack with fewer entries has the innermost functions. The file of all instances has the full stack.
 wait_until 5 grep -q reason=timeout /tmp/short
 pid=$(grep reason=timeout /tmp/short | field pid)
 stack_of /tmp/short "$pid" >/tmp/stack

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A request that does not end is reported at its timeout, once, while it is pending; its end is reported again, as
-# late. A request that ends in time is not reported.
+# A request that has not ended at its timeout is reported once while it is pending, and again at its end, as late. A
+# request that ends in time is not reported.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -24,7 +24,7 @@ follow $LT/stuck/alerts /tmp/alerts
 
 reads stuck 1 5 &
 wait_until 3 sh -c '[ $(wc -l </tmp/alerts) -eq 1 ]'
-# Reported while it is pending.
+# The request is reported while it is pending.
 assert_eq "$(stat stuck pending)" 1 "pending at the timeout"
 assert_eq "$(stat stuck timed_out) $(stat stuck late)" "1 0" "timed_out late"
 grep -q ' reason=timeout .*sector=40 ' /tmp/alerts || fail "the first alert: $(cat /tmp/alerts)"
@@ -52,7 +52,7 @@ echo 100ms >$LT/stuck/timeout
 wait_until 2 sh -c "grep -q '^timed_out 2' $LT/stuck/stats"
 wait_until 10 quiet stuck
 
-# A request that is not even issued, since the device is busy with another.
+# A request that is not even issued, since the device is busy with another request.
 null_disk narrow 3000000000 hw_queue_depth=1
 modprobe mq-deadline 2>/dev/null || :
 echo mq-deadline >/sys/block/narrow/queue/scheduler

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# With worst=1 only a delay longer than all before is reported, and `threshold` is the longest so far. Timeouts are
-# always reported, and so are their ends. Writing the threshold sets a new one.
+# With worst=1 only a delay longer than all earlier delays is reported, and `threshold` is the longest so far.
+# Timeouts are always reported, and so are their ends. Writing the threshold restarts from that value.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -28,7 +28,7 @@ chain_holds() {
 	assert_eq "$(sort -un /tmp/delays | wc -l)" "$(wc -l </tmp/delays)" "different delays"
 	assert_eq "$(cat $LT/worst/threshold)" "$(tail -n 1 /tmp/delays)" "the threshold"
 }
-# Several run at once: a slower request raises the threshold further.
+# Several readers run at once: a slower request raises the threshold further.
 for n in 1 2 3 4; do reads short 10 $((n * 20)) & jobs="${jobs:-} $!"; done
 # shellcheck disable=SC2086 # a list
 wait $jobs

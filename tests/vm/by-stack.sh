@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# With by=stack, each kernel stack has exactly the operations that ended with it, though none is late. A program that
-# waits in three known places, each a known number of times, has these counts, and sums of at least nine tenths of the
-# times for which it waited. If each wait has an alert, the rows are the alerts: by stack, their number and the sum of
-# their delays. The rows add up to the instance, to the last delay. Without a free row, a stack is in `other`. A stack
-# that is cut off is marked. `hist --by`, `stacks` and `run --by` show the rows.
+# With by=stack, each kernel stack has exactly the operations that ended with it, even if no operation is late. A
+# program that waits in three known places, each a known number of times, has these counts, and sums of at least nine
+# tenths of the times for which it waited. If each wait has an alert, the rows match the alerts: by stack, their number
+# and the sum of their delays. The rows add up exactly to the instance. Without a free row, a stack is in `other`. A
+# stack that is cut off is marked. `hist --by`, `stacks` and `run --by` show the rows.
 #
 # The program may also wait elsewhere, such as for a page, in the same way for all instances: only the three places
 # have an expected number. On PREEMPT_RT, a lock may add a wait in these places.
@@ -20,7 +20,7 @@
 . /lt/tests/labels.sh
 
 # The truth: `victim` sleeps five times for 60 ms, waits three times for 400 ms until `writer` writes to a pipe, and
-# polls four times for 50 ms. It has called everything once before it takes this name.
+# polls four times for 50 ms. The process has called everything once before it takes this name.
 cat >/tmp/three.py <<'END'
 import os, select, time
 
@@ -114,7 +114,7 @@ assert_eq "$(stat w alerts) $(stat late alerts)" "0 $ended" "alerts"
 if grep -q 'latency_tracker\|__traceiter\|__schedule' $LT/w/labels; then fail "our functions, or the scheduler's"; fi
 if grep -q '0xffff\|\(pipe_read\|nanosleep\|poll\).* cut_off' $LT/w/labels; then fail "an address is shown, or a stack is cut off"; fi
 
-# The rows are the alerts: number, sum and stack.
+# The rows match the alerts: number, sum and stack.
 grep '^seq=' $LT/late/wakeup | awk '
 	{
 		stack = match($0, / stack="[^"]*"/) ? substr($0, RSTART + 8, RLENGTH - 9) : ""
@@ -125,7 +125,7 @@ grep '^seq=' $LT/late/wakeup | awk '
 sed -n 's/^label stack="\([^"]*\)".* count=\([0-9]*\) sum=\([0-9]*\) .*/\2 \3 \1/p' $LT/late/labels | sort >/tmp/rows
 cmp /tmp/alerts /tmp/rows || fail "rows that are not the alerts: $(diff /tmp/alerts /tmp/rows)"
 
-# Two rows for at least three stacks: the first two have them.
+# There are two rows for at least three stacks: the first two stacks get the rows.
 head -n 1 $LT/few/labels | grep -q '^by=stack labels=2 max_labels=2 full=1 ' || fail "the head of few"
 assert_eq "$(rows few)" "$(rows w | head -n 2)" "the first two stacks"
 other=$(count few other)
@@ -198,7 +198,7 @@ done
 control 'l lock enabled=0'
 cat $LT/l/labels
 has l param_attr_store 3 0
-# Other locks are waited for, too, perhaps by our module.
+# Tasks wait for other locks, too, perhaps in our module: only the rows of this mutex are checked.
 if grep param_attr_store $LT/l/labels | grep -q 'latency_tracker\|__traceiter'; then fail "our own functions"; fi
 whole l
 control -l

@@ -18,7 +18,7 @@
 
 . /lt/tests/lib.sh
 
-# asked STATUS WORD...: run the check, which must exit with STATUS (any: 0 or 1). Its rows go to
+# asked STATUS WORD...: run the check, which must exit with STATUS (any: 0 or 1). The rows go to
 # /tmp/rows, one per line; the commands to files in /tmp/fix.
 asked() {
 	status=0
@@ -188,7 +188,7 @@ rmdir /sys/kernel/tracing/instances/other
 if command -v perf >/dev/null; then
 	perf record -a -o /tmp/perf.data -F 100 sleep 600 >/dev/null 2>&1 &
 	perf=$!
-	# perf starts the command once its own events are open; the events that it opens before, it closes again.
+	# perf starts the command once its own events are open. Before that, it opens and closes other events.
 	wait_until 30 pgrep -P $perf -x sleep
 	asked any 2-3
 	says tracing "warn: perf events of perf["
@@ -218,7 +218,7 @@ unload_module
 says "hung tasks" "ok: every 600 s"
 says "machine checks" "ok: not polled"
 
-# A device interrupt, of the serial line. A new affinity takes effect at its next occurrence.
+# A device interrupt, of the serial line. A new affinity takes effect at the next interrupt.
 exec 4>/dev/ttyS0
 line=$(sed -n 's/^ *\([0-9]*\):.*ttyS0.*/\1/p' /proc/interrupts)
 [ -n "$line" ] || { cat /proc/interrupts; fail "no interrupt of ttyS0"; }

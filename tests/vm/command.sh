@@ -72,7 +72,8 @@ $COMMAND watch slow -d 1 --json >/tmp/watched || :
 assert_eq "$(sed 's/,.*//' /tmp/watched | tr -d '\n')" '{"seq":3{"seq":4{"seq":5{"seq":6' "what was recorded"
 $COMMAND watch slow -d 1 --json --new >/tmp/watched || :
 assert_eq "$(cat /tmp/watched)" "" "with --new"
-says 2 "slow" $COMMAND watch slow -n 4
+says 2 'alerts from before watch started (--new leaves them out):' $COMMAND watch slow -n 4
+assert_eq "$(grep -c '^slow ' /tmp/said)" 4 "alerts below the note"
 says 0 "of ended: had timed out" $COMMAND list slow
 
 # An error names the expected input, and changes nothing.

@@ -2,12 +2,12 @@
 # shellcheck shell=sh
 #
 # `latency-tracker explain` never names a wrong culprit. Each delay is provoked, so its cause is
-# known. tests/culprits.py lists them: locks, other waits for a thread, disks, limits, CPUs,
+# known. tests/culprits.py lists the causes: locks, other waits for a thread, disks, limits, CPUs,
 # interrupts and the network, and combinations of two. One recording, with the default events of
-# `record`, has them all. The first sentence of each explanation must name the cause, or say that it
-# is not recorded, even if a part of the trace is removed: some packets, or a class of events. `make
-# bench B=truth` removes more. With the whole trace, at most one in five may be unknown. Known
-# errors are listed in KNOWN_WRONG of tests/culprits.py until they are fixed.
+# `record`, has them all. The first sentence of each explanation must name the cause, or state that
+# the cause is not recorded, even if a part of the trace is removed: some packets, or a class of
+# events. `make bench B=truth` removes more. With the whole trace, at most one cause in five may be
+# unknown. Known errors are listed in KNOWN_WRONG of tests/culprits.py until they are fixed.
 # long: stock rt
 # cpus: 2
 # root: full

@@ -33,7 +33,7 @@ examples() {
 
 load_module
 examples control-language 10
-# Of several lines in one write, only those before the refused one are executed, as the page
+# Of several lines in one write, only those before the refused line are executed, as the page
 # promises.
 assert_eq "$(cut -d' ' -f1 $LT/control | grep -c '^before\|^after')" 1 "instances of a write with a bad line"
 grep -q '^before ' $LT/control || fail "the line before the bad one was not done"

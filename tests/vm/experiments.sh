@@ -2,10 +2,11 @@
 # shellcheck shell=sh
 #
 # `latency-tracker analyze delays` finds where the time went in four experiments, smaller versions of published case
-# studies, whose delays are known by construction: a desktop that starts through a chain of eight forks, an editor that
-# asks a slow network, a web server with a worker and a slow disk, and several clients with a server each. Each process
-# notes what it did, by the clock of the trace; tests/experiments.py compares that with the report: each stay and wait
-# is there once, has its cause, and is at least as long as it must be, and the states add up to the range.
+# studies, whose delays are known by construction: a desktop that starts through a chain of eight forks, an editor
+# that asks a slow network, a web server with a worker and a slow disk, and several clients with a server each. Each
+# process notes what it did, by the clock of the trace; tests/experiments.py compares that with the report: each stay
+# in a state, and each wait, is in the report once, has its cause, and is at least as long as it must be, and the
+# states add up to the range.
 #
 # The machine's clock counts instructions, so a process that is about to wait is not overtaken by the end of its wait,
 # however busy the host is.

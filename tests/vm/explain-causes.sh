@@ -72,8 +72,8 @@ case_of thread 'late cause thread' 'victim/\d+ waited for irq/\d+-lt_\w+/\d+, wh
 by_thread='(ksoftirqd|ktimers)/1/\d+, which (waited for|was interrupted:)'
 [ -n "$rt" ] || case_of tasklet 'late cause softirq' \
 	"victim/\d+ waited for (softirq HI raised by|$by_thread) lt_cause \(interrupt $line\)" offcpu threshold=300ms comm=victim
-# Another interrupt may come before the thread gets the CPU, and run the softirq when it ends: repeat this until the
-# thread has run it.
+# Another interrupt may come before the thread gets the CPU, and may itself run the softirq: repeat this until the
+# thread has run the softirq.
 later() {
 	follow $LT/later/alerts /tmp/later
 	_reader=$! _times=0
@@ -103,8 +103,9 @@ two() {
 }
 case_of mutex two 'sh/\d+ waited for kworker/\S+, which waited for a timer' lock threshold=300ms kind=$mutex comm=sh
 
-# The machine's own disk has an interrupt; the other disks use timers. It is fast, so the reads are
-# large. It may complete part of a read before all of it is requested, so there are several reads.
+# The machine's own disk has an interrupt; the other disks use timers. This disk is fast, so the
+# reads are large. It may complete a part of a read before the whole read is requested, so there are
+# several reads.
 large() { dd if=/dev/vda of=/dev/null bs=4M count=16 iflag=direct; }
 ! all || case_of device large "dd/\d+ waited for disk vda" offcpu threshold=0 comm=dd max_alerts=50
 
@@ -146,11 +147,11 @@ latency-tracker explain --json /tmp/captures/0001/trace --alerts /tmp/alerts >/t
 python3 - <<'END' || fail "not what caused it"
 import json, re, sys
 def is_explained(report, sentence):
-    # The sentence is the first one that a person reads.
+    # This is the first sentence that a person reads.
     words = report["text"].split("\n\n")[1].split()
     assert " ".join(words) == report["verdict"], words
     share = re.fullmatch(r"([0-9]+) % of the delay \([^)]*\): " + sentence + r"\.", report["verdict"])
-    # The cause must account for most of the delay: being the largest one is not enough.
+    # The cause must account for most of the delay: to be the largest cause is not enough.
     return share is not None and int(share[1]) >= 60
 reports = [json.loads(line) for line in open("/tmp/json", encoding="utf-8")]
 sentences = [line.rstrip("\n").split("\t") for line in open("/tmp/sentences", encoding="utf-8")]

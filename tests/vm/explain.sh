@@ -3,8 +3,9 @@
 #
 # `latency-tracker record` and `explain` name a known cause in the first sentence, for alerts of different trackers: a
 # real-time thread that has the CPU, a pipe whose writer sleeps, a late reader of a packet, a work item that sleeps, a
-# long interrupt and a long softirq. `record` explains the first and the last of these alerts, and prints what `explain`
-# prints later. The trace of the last recording covers the other delays, too: `explain` explains them from it.
+# long interrupt and a long softirq. `record` explains the first and the last of these alerts, and prints what
+# `explain` prints later. The trace of the last recording covers the other delays, too: `explain` explains them from
+# that trace.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -41,7 +42,7 @@ record() {
 	expect "$1" "$2"
 	_name=$1
 	shift 2
-	# The log is removed, too, since it says that an earlier recorder was armed.
+	# The log is removed, too, since it shows that an earlier recorder was armed.
 	rm -rf /tmp/captures /tmp/record.log
 	latency-tracker record -n 1 --num-subbuf 16 -o /tmp/captures "$_name" "$@" >/tmp/record.log 2>&1 &
 	recorder=$!

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `export --alerts` sends the alerts of a module that is loaded later, or again, also those that are raised before the
-# exporter finds its file. The exporter is its own collector: it refuses each message, and so counts each alert.
+# `export --alerts` sends the alerts of a module that is loaded later, or again, even alerts that were raised before the
+# exporter found the module's file. The exporter is its own collector: it refuses each message, and thus counts each
+# alert.
 # kernels: stock
 # cpus: 2
 # timeout: 180

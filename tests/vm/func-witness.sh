@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts match the calls of a function one by one: the kernel's own events at its entry and
-# return are recorded at the same time, and lt-witness pairs them. fio writes to two loop devices,
-# and waits for every write. Its tasks make the system call, and the kernel threads of the loop
-# devices call vfs_fsync for the disks below (the system call has its own inlined copy). Several tasks
-# also call a recursive function.
+# The alerts match the calls of a function one by one: the kernel's own events at its entry and return are recorded at
+# the same time, and lt-witness pairs them. fio writes to two loop devices, and waits for every write. The tasks of
+# fio make the system call, and the kernel threads of the loop devices call vfs_fsync for the disks below (the system
+# call has its own inlined copy). Several tasks also call a recursive function.
 #
 # The threshold is 0, so every call is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
 # other load on the host does not matter.
@@ -42,7 +41,7 @@ recursion() {
 	wait
 }
 
-# calls FUNCTION LEAST WORKLOAD WORD...: check that its calls are exact, and at least LEAST.
+# calls FUNCTION LEAST WORKLOAD WORD...: check that the calls of FUNCTION are exact, and at least LEAST.
 calls() {
 	function=$1 least=$2
 	shift 2

@@ -17,7 +17,7 @@
 . /lt/tests/lib.sh
 
 run() { echo "$*" >/proc/lt_functions; }
-# lasted MS FILE: check that the delay of its only line is MS, and not much more.
+# lasted MS FILE: check that the delay in the only line of FILE is at least MS, and not much more.
 lasted() {
 	assert_eq "$(wc -l <"$2")" 1 "alerts: $(cat "$2")"
 	_delay=$(field delay <"$2")

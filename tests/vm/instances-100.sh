@@ -53,7 +53,7 @@ after=$(kernel_memory)
 echo "timed out $timed_out, cleared $cleared; unreclaimable kernel memory: $before KiB after 20 rounds, $after KiB after 100"
 [ "$timed_out" -gt 0 ] || fail "nothing had timed out"
 [ "$cleared" -gt 0 ] || fail "nothing was in flight"
-# One instance of 2000 events takes 300 KiB and more. A leak of 80 of them, or of 13 KiB of each,
-# would exceed this limit.
+# One instance of 2000 events takes 300 KiB and more. A leak of each instance, or of 13 KiB in each
+# round, would exceed this limit.
 [ $((after - before)) -lt 1024 ] || fail "$((after - before)) KiB leaked in 80 rounds"
 unload_module

@@ -71,7 +71,7 @@ assert_eq "$(sum $LT/w/profile_5min 8) $(sum $LT/w/profile_5min 9)" "50 30" "fiv
 echo reset >$LT/w/profile
 assert_eq "$(sum $LT/w/profile 8) $(sum $LT/w/profile_previous 8)" "0 50" "after a reset"
 lengths=1
-# Only on a machine on which minutes pass at once.
+# This part runs only on a machine on which minutes pass at once.
 if in_time; then
 	lengths='1 5 15'
 	sleep 260

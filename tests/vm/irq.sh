@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # Handlers and a softirq of 20 ms are each reported once, with the line, the action, the CPU and the
-# result, also an unusual one. Handlers that share a line are reported separately. A running handler
+# result, even an unusual one. Handlers that share a line are reported separately. A running handler
 # is pending, and times out. Filtered handlers are not reported. The log names an invalid parameter.
 # kernels: stock
 # long: rt

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # The suites of lt_kunit.ko pass: the engine's computations and the control language give the same results when the
-# kernel's build compiles them, and whichever allocation of the engine fails, it stays consistent and can grow the
-# next time.
+# kernel's build compiles them. Whichever of the engine's allocations fails, the engine stays consistent and can grow
+# later.
 # kernels: debug
 # cpus: 4
 # numa: 2

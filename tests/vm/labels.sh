@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # With by=, each value of a field has exactly the delays of its operations. The first values that occur get rows of
-# their own, and all further values share the row `other`. The rows add up to the histogram, to the last delay. Every
-# field that a tracker lists for by= can be used; other words are refused, and the error lists the fields.
+# their own, and all further values share the row `other`. The rows add up exactly to the histogram. Every field that a
+# tracker lists for by= can be used; other words are refused, and the error lists the fields.
 # kernels: stock rt
 # cpus: 2
 # timeout: 150
@@ -14,7 +14,7 @@
 
 load_module
 
-# program NAME: make a program of this name that calls chdir(2) exactly as many times as its argument says.
+# program NAME: make a program of this name that calls chdir(2) exactly as many times as its argument requests.
 program() {
 	printf '#!/bin/sh\nn=$1\nwhile [ $n -gt 0 ]; do cd /; n=$((n - 1)); done\n' >"/tmp/$1"
 	chmod +x "/tmp/$1"

@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 #
 # A task that waits for a mutex held for 1.2 s is reported once, with the kind of the lock, the
-# delay and where it waits. A timeout finds it asleep. Under load, each wait for a lock that ftrace
-# shows is an event of a known kind. The tracker works with any kernel lock held: with an alert for
-# each wait, and each alert traced, the machine keeps running.
+# delay and where it waits. A timeout finds the task asleep. Under load, each wait for a lock that
+# ftrace shows is an event of a known kind. The tracker works with any kernel lock held: with an
+# alert for each wait, and each alert traced, the machine keeps running.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -63,14 +63,14 @@ rmmod lt_works
 
 # states PID: print the state of each thread of a process, and how often it was switched out.
 states() { grep -h '^State:\|_ctxt_switches:' /proc/"$1"/task/*/status; }
-# asleep PID: whether all threads of a process are asleep at the same time. None of them runs between two looks.
+# asleep PID: whether all threads of a process are asleep at the same time. No thread runs between two readings.
 asleep() {
 	_states=$(states "$1") || return 1
 	! echo "$_states" | grep -q '^State:.[^S]' && [ "$(states "$1")" = "$_states" ]
 }
 
 # Threads write to and read from one pipe, which has one mutex. ftrace shows their waits, except
-# those in interrupts. The threads pause while ftrace and the instance are turned on and off, so
+# waits in interrupts. The threads pause while ftrace and the instance are turned on and off, so
 # that both see the same waits.
 cat >/tmp/crowd.py <<'END'
 import os, sys, threading

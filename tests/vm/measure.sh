@@ -4,8 +4,8 @@
 # The parameter `measure` of the module: each run of a probe is a sample, or discarded, and the
 # number of runs that started or ended an event equals the counters of the instance. The invariants
 # of the distributions hold. A machine without hardware counters reports that, but counts the
-# cycles. An NMI during a run discards it. An unknown counter is refused. Without the parameter, the
-# file does not exist.
+# cycles. A run that an NMI interrupts is discarded. An unknown counter is refused. Without the
+# parameter, the file does not exist.
 # kernels: stock
 # long: rt
 # cpus: 2

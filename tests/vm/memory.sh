@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The memory of the module and of an instance of each tracker, according to the counters of the
-# kernel's allocators. Instances have the default pool, or a pool for small machines; an instance
-# with the latter must fit in 256 kB, and grows with events= by at most 256 bytes an event. Removing
-# all instances and the module frees all of the memory. The table of the guide, which
-# scripts/memory-table makes from the lines printed here, is not out of date.
+# The memory of the module and of an instance of each tracker, according to the counters of the kernel's allocators.
+# Instances have the default pool, or a pool for small machines. An instance with the small pool must fit in 256 kB,
+# and grows with events= by at most 256 bytes per event. Removing all instances and the module frees all memory. The
+# table of the guide, which scripts/memory-table makes from the lines printed here, is not out of date.
 # long: stock rt
 # cpus: 2
 # alone: it measures the free memory of the whole machine
@@ -75,10 +74,10 @@ for events in 64 256 1024 4096; do
 	[ "$kb" -le $((48 + events / 4)) ] || fail "a wakeup of $events events takes $kb kB"
 done
 unload_module
-# The kernel's own caches keep some of the more than 300 MB.
+# The kernel's own caches keep a small part of the 300 MB or more that were allocated.
 left=$(($(memory_used) - before))
 [ $left -lt 1024 ] || fail "$left kB are left after unloading"
-# The figures of the guide are those of the stock kernel of x86-64.
+# The figures of the guide are for the stock kernel of x86-64.
 case $(uname -r) in
 	*-rt-* | *-arm64) ;;
 	*) [ -z "$(outdated)" ] || fail "the guide is out of date for $(outdated | xargs); run scripts/memory-table" ;;

@@ -8,16 +8,14 @@
 # packets to GRO after they were received. Other senders send UDP to a reader whose buffer is full,
 # to a reader that closes without reading, and to an unused port.
 #
-# Witness and tracker know the same kinds of end. A packet that is freed in another way would stay
-# open, to the end of the test or until its address is reused. In the latter case, the tracker would
-# replace the packet, or mistake the next packet's end for this one's. The test rules out packets
-# that stay open to the end, and replaced packets, except that packets of the tunnel may be received
-# twice, and thus replaced. The witness also sees allocations, and forgets an open packet at the
-# allocated address. The test misses an error only if both see an end at a later event, as when a
-# deferred packet is finally freed.
+# Witness and tracker know the same kinds of end. A packet that is freed in another way would stay open, to the end of
+# the test or until its address is reused. On reuse, the tracker would replace the packet, or mistake the next
+# packet's end for this packet's. The test rules out packets that stay open to the end, and replaced packets, except
+# that packets of the tunnel may be received twice, and thus replaced. The witness also sees allocations, and forgets
+# an open packet at the allocated address. The test misses an error only if both see an end at a later event, as when
+# a deferred packet is finally freed.
 #
-# Addresses of packets are compared as text. Those in ftrace's dynamic events are never hashed, so no address may be
-# hashed.
+# Addresses of packets are compared as text. ftrace's dynamic events never hash them, so no address may be hashed.
 #
 # The threshold is 0, so every packet is an alert. No reader runs meanwhile. The machine's clock counts instructions,
 # so other load on the host does not matter.

@@ -96,8 +96,8 @@ pour() {
 	net pour 10.9.1.2 "$1" 100000
 	wait $!
 }
-# GRO merges packets that veth1 has received, and nothing reports that it frees them. No event of theirs may stay live,
-# or end a second later with another packet at the same address.
+# GRO merges packets that veth1 has received, and no tracepoint reports that GRO frees them. No event of such a packet
+# may stay live, or end a second later with another packet at the same address.
 over_tunnel() {
 	tunnel_between_namespaces
 	pour 5001

@@ -3,8 +3,9 @@
 #
 # A handler on one CPU wakes a task on another CPU very often, sometimes before the switch to sleep.
 # In that case the task was runnable all the time, and this is counted. Almost every alert of a
-# sleep has a waker: the handler, on top of the idle task or of another task of that CPU. A task that
-# is preempted on its way to sleep has none, and its switch-in is not missed while it is woken.
+# sleep has a waker: the handler, on top of the idle task or of another task of that CPU. A task
+# that is preempted on its way to sleep has no waker, and its switch-in is not missed while it is
+# woken.
 # kernels: stock
 # long: rt
 # cpus: 2

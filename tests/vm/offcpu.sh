@@ -3,8 +3,8 @@
 #
 # A task that sleeps for 300 ms is reported once, with that delay, its state, where it slept, and
 # what woke it: an interrupt. The alert of a task that waits for a pipe names the writer, and where
-# it wrote. Neither is reported if it takes longer than max=, or by an instance that tracks only
-# preempted tasks.
+# it wrote. Neither sleep is reported if it takes longer than max=, or by an instance that tracks
+# only preempted tasks.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -61,7 +61,7 @@ if grep -q 'latency_tracker\|__traceiter' /tmp/alert; then fail "our own functio
 late=$(stat w alerts)
 assert_eq "$(($(stat blocked alerts) + $(stat preempted alerts)))" "$late" "blocked, and preempted"
 assert_eq "$(($(stat short alerts) + $(stat short over_max)))" "$late" "short: alerts, and over_max"
-# On a slow kernel others may be late, too.
+# On a slow kernel, other sleeps may be late, too.
 [ "$(stat blocked alerts)" -ge 2 ] && [ "$(stat short over_max)" -ge 2 ] || fail "too few"
 ! in_time || assert_eq "$(stat preempted alerts) $(stat short alerts)" "0 0" "preempted; short"
 for name in w short preempted blocked; do
@@ -80,7 +80,7 @@ grep " reason=timeout .* tid=$sleeper .* stack=\"hrtimer_nanosleep+" /tmp/alerts
 assert_eq "$(grep -c " reason=late .* tid=$sleeper " /tmp/alerts)" 1 "its end"
 exec 3<&-
 
-# With max= at or below the threshold, no delay can be reported, only a timeout: so one is required.
+# With max= at or below the threshold, no delay can be reported, only a timeout: so timeout= is required.
 for values in 'threshold=2s max=1s' 'threshold=1s max=1s' max=1s; do
 	refused_line "x offcpu $values" 'no delay is above threshold and at most max: "max"'
 done
@@ -100,7 +100,7 @@ wait_until 10 stat_is w readers -ge 1
 assert_eq "$(stat w alerts)" "$before" "alerts about the reader: $(cat /tmp/alerts)"
 control -w
 
-# Many tasks sleep at once. Each is a line of `pending`, in the order of their starts, whatever the
+# Many tasks sleep at once. Each sleep is a line of `pending`, in the order of their starts, whatever the
 # size of the reader's buffer. Each stack is walked once.
 trace=/sys/kernel/tracing
 # Sanitizers call stack_trace_save for each allocation, so it is not counted on their kernels.

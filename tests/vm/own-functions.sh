@@ -4,7 +4,7 @@
 # The module can trace itself: ftrace and its own tracker func can follow the module's C functions
 # that control it and show its files, but none that runs in a probe. To find the functions that run
 # in probes, the test enables every tracker, makes each operation late, and puts the function tracer
-# on all functions of the module. Those that the load's tasks then call run in probes.
+# on all functions of the module. Functions that the load's tasks then call run in probes.
 # kernels: stock
 # long: rt
 # long-part: five times as many operations

@@ -5,8 +5,8 @@
 # not reported as different. For different work, the report shows which class has changed, where,
 # and how certain that is. Other formulas give the same chi-squared, degrees of freedom and
 # probability for the saved files (tests/profiles.py). A recording contains everything that
-# happened, even if the profile is reset meanwhile. The picture has a cell for each row of each
-# sample that has a count. Errors in a file are reported with the line.
+# happened, even if the profile is reset meanwhile. The picture has a cell for each row with a
+# count, in each sample. Errors in a file are reported with the line.
 #
 # The times of the disks are in the middle of a row, so that the emulation's noise does not move a
 # request to another row. The machine's clock counts instructions.
@@ -40,7 +40,7 @@ works() {
 compared() {
 	status=0
 	profile compare "$2" "$3" --json >/tmp/report.json || status=$?
-	check compared "$2" "$3" /tmp/report.json || fail "$2 and $3: the report is not what the files give"
+	check compared "$2" "$3" /tmp/report.json || fail "$2 and $3: the report does not match the files"
 	assert_eq $status "$1" "exit status for $2 and $3"
 	status=0
 	profile compare "$2" "$3" >/tmp/report || status=$?
@@ -82,10 +82,10 @@ day() {
 			assert_eq "$(check rows /tmp/$1.json b_write)" "$2 $3 $4" "requests in the rows of their disks on $1"
 			return
 		fi
-		echo "$1, $try, late by itself:$late"
+		echo "$1, try $try: the machine was late:$late"
 		rm /tmp/$1.json
 	done
-	fail "no such day on this machine"
+	fail "the machine was late in each try"
 }
 
 # Two equal days, then one with more waits for the slow disk.
@@ -96,17 +96,17 @@ profile show
 compared 0 /tmp/monday.json /tmp/tuesday.json
 says "write requests: no significant difference (p = 1.000)"
 compared 2 /tmp/monday.json /tmp/wednesday.json
-# In two rows, 50 are expected on each of two days, and there are 30 more or fewer: 30^2 / 50, four
-# times.
-grep -qE '^b_write +200 +200 +72.0 +2 +< 0.001$' /tmp/report || fail "chi-squared is not 72 of 2 degrees"
+# In each of two rows, 50 requests are expected on each of two days. Each of these four counts is 30
+# higher or lower, and contributes 30^2 / 50.
+grep -qE '^b_write +200 +200 +72.0 +2 +< 0.001$' /tmp/report || fail "chi-squared is not 72 with 2 degrees of freedom"
 says "write requests: the share above 8.39ms rose from 10 % to 40 % (p < 0.001)"
 # Three more calls are the server's responses.
 says "write calls: the share above 8.39ms rose from 9.9 % to 39 % (p < 0.001)"
 compared 2 /tmp/wednesday.json /tmp/monday.json
 says "write requests: the share above 8.39ms fell from 40 % to 10 % (p < 0.001)"
 
-# Small reads of cached data, and reads that all wait for a disk. The former are also compared with
-# the current profile of the instance.
+# Small reads of cached data, and reads that all wait for a disk. The profile of the small reads is
+# also compared with the current profile of the instance.
 profile show --reset >/dev/null
 works "cached /tmp/file 200"
 profile save -o /tmp/cached.json
@@ -116,7 +116,7 @@ profile save -o /tmp/direct.json
 compared 2 /tmp/cached.json /tmp/direct.json
 says "read requests: not tested, too few in different rows (0 before, 200 after)"
 grep -qE '^read calls: the share above 8.39ms rose from (0.[0-9]|1.0) % to 100 % \(p < 0.001\)$' /tmp/report ||
-	fail "reading is not said to have moved"
+	fail "the report does not show that read calls became slower"
 status=0
 profile compare /tmp/cached.json >/tmp/report || status=$?
 assert_eq "$status $(grep -c '^read calls: the share above 8.39ms rose' /tmp/report)" "2 1" "compared with now"
@@ -158,7 +158,7 @@ head -c 500 /tmp/monday.json >/tmp/bad.json
 bad "/tmp/bad.json: EOF while parsing" compare /tmp/monday.json /tmp/bad.json
 bad "at line 1 column 500" draw /tmp/bad.json -o /tmp/bad.svg
 changed '"samples":' '\n"samples":\n'
-profile compare /tmp/bad.json /tmp/tuesday.json >/dev/null || fail "lines of their own matter"
+profile compare /tmp/bad.json /tmp/tuesday.json >/dev/null || fail "a file with more line breaks is refused"
 changed '"b_write":\[0,' '\n\n"b_write":[-1,'
 bad '/tmp/bad.json: invalid value: integer `-1`, expected u64 at line 3 column' compare /tmp/bad.json /tmp/monday.json
 changed '"b_write":\[0,' '"b_write":['
@@ -171,7 +171,7 @@ bad "--class nonsense: expected one of s_read" draw /tmp/record.json -o /tmp/bad
 bad "/tmp/none/x" save -o /tmp/none/x
 bad "--minutes 7" save --minutes 7 -o /tmp/bad.json
 bad "--duration 0ns: expected a duration" record io --duration 0 -o /tmp/bad.json
-[ ! -e /tmp/bad.svg ] || fail "a picture of what is bad"
+[ ! -e /tmp/bad.svg ] || fail "a picture was made of a bad file"
 latency-tracker start other io >/dev/null
 bad "several instances" save -o /tmp/bad.json
 latency-tracker start disk block >/dev/null

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # The kernel accepts every recipe; a recipe that needs a missing module is refused with the name of that module. The
-# test runs each recipe as a user does, and provokes the operations that it measures: the recipe counts them, and most
-# recipes name the task, handler or function of the longest one.
+# test runs each recipe as a user does, and provokes the operations that the recipe measures: the recipe counts them,
+# and most recipes name the task, handler or function of the longest operation.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -21,7 +21,7 @@
 load_module
 
 # expect NAME EXPRESSION: note that EXPRESSION, in Python, must be true of the JSON object r in /tmp/r.json. One
-# interpreter judges all of them at the end: under emulation, to start one takes as long as a recipe.
+# interpreter judges all expressions at the end: under emulation, starting one takes as long as a recipe.
 expect() {
 	echo "$1" >>/tmp/provoked
 	printf '%s\n' "$2" >>/tmp/expressions
@@ -41,6 +41,7 @@ beside() {
 	shift 2
 	while [ "$1" != -- ]; do _settings="$_settings $1"; shift; done
 	shift
+	: >/tmp/run.log
 	# shellcheck disable=SC2086 # words
 	latency-tracker run "$_name" --json -o /tmp/r.json -d 10m $_settings >/tmp/run.log 2>&1 &
 	_run=$!
@@ -109,7 +110,7 @@ beside jbd2-commit 'r["count"] >= 1 and longest["comm"].startswith("jbd2/slow")'
 	dd if=/dev/zero of=/tmp/ext/c bs=4k count=1 conv=fsync
 provoke disk-flush 'r["count"] == 1 and longest["comm"] == "dd"' threshold=1us -- \
 	dd if=/dev/zero of=/dev/raw bs=4k count=1 conv=notrunc,fsync
-# Two tasks append to one file: one has its lock while it waits for the disk.
+# Two tasks append to one file: one task holds the lock of the file while it waits for the disk.
 provoke lock-contention 'longest["comm"] == "dd" and r["max"] > 10e6' threshold=5ms comm=dd -- sh -c '
 	for i in 1 2; do dd if=/dev/zero of=/tmp/ext/log bs=4k count=8 oflag=direct,append conv=notrunc & done; wait'
 echo 1048576 >/proc/sys/vm/dirty_bytes
@@ -132,7 +133,7 @@ wait_until 20 test -b "/dev/$sd"
 beside scsi-command 'r["count"] >= 4 and r["max"] > 20e6' threshold=15ms -- \
 	dd if="/dev/$sd" of=/dev/null bs=4k count=4 iflag=direct
 
-# Calls: the exact number.
+# Calls. The number is exact, except for memory-map, mmap-lock and futex.
 dd if=/dev/zero of=/tmp/calls bs=4k count=1 2>/dev/null
 for name in open read write stat; do
 	provoke $name 'r["count"] == 5' comm=marked -- python3 /lt/tests/provoke.py calls /tmp/calls

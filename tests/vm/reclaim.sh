@@ -75,7 +75,7 @@ for name in memcg other; do control -$name; done
 control 'zones reclaim threshold=0 kind=compaction comm=compact ring=16384'
 control 'nobody reclaim threshold=0 kind=compaction kthreads=0 comm=other'
 follow_points compaction/mm_compaction_begin compaction/mm_compaction_end compaction/mm_compaction_migratepages
-# Requested by a process of this name, with memory to move.
+# A process of this name requests the compaction, with memory to move.
 cp "$(command -v python3)" /tmp/compact
 /tmp/compact -c '
 pages = [bytearray(4096) for _ in range(4000)]

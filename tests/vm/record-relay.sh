@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# record --url sends a copy of each trace to a relay daemon of LTTng in another network namespace. The copy contains the
-# alert and the evidence, so that explain gives the same answer for the copy as for the capture. While the relay daemon is
-# away, captures are complete here, and the recorder reports and counts those that it could not send. Once the relay daemon
-# is back, the next capture is sent.
+# record --url sends a copy of each trace to a relay daemon of LTTng in another network namespace. The copy contains
+# the alert and the evidence, so that explain gives the same answer for the copy as for the capture. While the relay
+# daemon is away, captures are complete here, and the recorder reports and counts the captures that it could not send.
+# Once the relay daemon is back, the next capture is sent.
 # kernels: stock
 # cpus: 2
 # root: full

@@ -5,7 +5,7 @@
 # misses no alert, even if `wakeup` has other readers. A full disk or a killed session daemon loses
 # the trace, not the alert; a closed output loses nothing. A capture has the limits of the late
 # thread's cgroups, with their counters before and after the delay, and the addresses of the
-# functions in its trace. Ctrl-C ends the run, also after an alert, and leaves no session, instance
+# functions in its trace. Ctrl-C ends the run, even after an alert, and leaves no session, instance
 # or daemon behind. Captures that are too old or too many are removed, and nothing else in their
 # directory; `captures` lists and shows them. If the time of day is set, no capture is removed too
 # early, no alert is missed, and later traces have the new time of day. --events-for records all that
@@ -29,7 +29,7 @@
 
 need /usr/bin/unshare
 
-# The script's help, and an option that it does not have.
+# The help of lttng-snapshot, and an unknown option.
 lttng-snapshot --help | grep '^usage: lttng-snapshot' || fail "lttng-snapshot --help"
 refused "an unknown option" lttng-snapshot --nosuch
 refused "a missing instance" lttng-snapshot nosuch
@@ -78,8 +78,8 @@ assert_eq "$(wc -l <$LT/control)" 0 "instances left"
 assert_eq "$(sessions)" "" "sessions left"
 wait_until 10 sh -c '! pgrep lttng-sessiond'
 
-# The next runs share a session daemon, which has few probes. Default events that it has no probe for are named, and the
-# others recorded.
+# The next runs share a session daemon, which has few probes. Default events without a probe are named, and the other
+# events are recorded.
 lttng-sessiond --daemonize --kmod-probes=block,sched,timer
 latency-tracker record --lean -d 1 -o /tmp/few few wakeup threshold=1h >/tmp/record.log 2>&1 || fail "$(cat /tmp/record.log)"
 grep '^latency-tracker: not recorded, because .* no probes for these events: irq_handler_\*, ' /tmp/record.log || fail "$(cat /tmp/record.log)"
@@ -145,7 +145,7 @@ python3 - $member <<-'END' || fail "not the evidence of a quota"
 	assert len(addresses) == 1 and addresses <= traced, (addresses, traced)
 END
 
-# Another reader of the same file consumes no alerts: all of them are in captures.
+# Another reader of the same file consumes no alerts: all alerts are in captures.
 seqs() { sed -n 's/^ *"seq": \([0-9]*\),$/\1/p' "$@" | sort -n | uniq; }
 stop() { # LOG
 	kill -INT $recorder
@@ -164,8 +164,8 @@ loop=$!
 reads slow 6 0
 in_a_while sh -c 'cat /tmp/shared/*/alert.json 2>/dev/null | grep -q "\"seq\": 6,"'
 
-# While the time of day is ten days ahead, no capture is too old: neither one of this boot, nor one of an earlier boot,
-# whose age is known only by its date.
+# While the time of day is ten days ahead, no capture is too old: neither a capture of this boot, nor a capture of an
+# earlier boot, whose age is known only by its date.
 mkdir -m 700 /tmp/shared/1000
 echo '{}' >/tmp/shared/1000/alert.json
 capture() { # NUMBER, which is also the block to read
@@ -178,8 +178,8 @@ capture 2
 dated /tmp/shared/1002 16 60
 shift_date -10
 capture 3
-# After each capture, the recorder corrects the dates of all, and then prints a summary. Without a reader of its output,
-# this print would end the run before the next alert.
+# After each capture, the recorder corrects the dates of all captures, and then prints a summary. Without a reader of
+# its output, the summary would end the run before the next alert.
 in_a_while sh -c 'sed "1,/^capture 1003:/d" /tmp/output.log | grep -q "^events "'
 # The reader of the output is gone when an alert comes: the run ends, with a capture.
 kill $reader
@@ -218,7 +218,7 @@ kill "$(cat /run/lttng/lttng-sessiond.pid)"
 wait_until 120 sh -c '! pgrep lttng'
 
 # On a full disk, the run continues, the alert is saved without a trace, and the disk is named. With --keep 1, each
-# capture replaces the one before; a directory without an alert is no capture.
+# capture replaces the one before; a directory without an alert is not a capture.
 mkdir /tmp/small
 mount -t tmpfs -o size=20k,mode=0700 full /tmp/small
 captures=/tmp/small/captures
@@ -277,7 +277,7 @@ latency-tracker analyze syscalls $trace --by file --csv >/tmp/files.csv
 grep -q '^call,[0-9]*,file,/dev/slow,' /tmp/files.csv || fail "no calls on the disk"
 grep -E "^recorded [0-9,]+ events .*: $trace\$" /tmp/traces.log || fail "what was recorded is not said"
 grep "^next: latency-tracker analyze io $trace\$" /tmp/traces.log || fail "no next command"
-# What it will cost is printed before it starts. The sample for the estimate is not kept.
+# The expected cost is printed before the recording starts. The sample for the estimate is not kept.
 sed '/recording until/q' /tmp/traces.log >/tmp/before
 grep '^buffers: 8 x .* on each of [0-9]* CPUs, .* of memory$' /tmp/before || fail "the buffers are not said"
 grep '^cost: .* [1-9][0-9]* events/s, .*/s on disk$' /tmp/before || fail "the cost is not estimated"
@@ -286,7 +286,7 @@ assert_eq "$(ls /tmp/traces/0001)" trace "what is kept"
 latency-tracker analyze io $trace --csv >/tmp/io.csv
 assert_eq "$(grep -c '^device,.*slow' /tmp/io.csv)" 1 "rows of the disk"
 
-# If another program ends the session, what it has recorded is kept.
+# If another program ends the session, what the session has recorded is kept.
 latency-tracker record --events-for io --num-subbuf 2 --subbuf-size 128K -o /tmp/cut >/tmp/cut.log 2>&1 &
 recorder=$!
 in_a_while grep 'recording until Ctrl-C$' /tmp/cut.log

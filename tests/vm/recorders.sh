@@ -101,7 +101,7 @@ grep '^latency-tracker: instance next was replaced: the run continues with the n
 	fail "the replacement is not reported"
 traced /tmp/next/0001/trace 8
 ! grep 'waiting for `apply`' /tmp/next.log /tmp/three.log || fail "waited without an apply"
-# As `apply` does, between removal and creation.
+# Holds the lock between removal and creation, as `apply` does.
 mkfifo /tmp/applied
 python3 -c 'import fcntl
 lock = open("/run/latency-tracker/lock", "w")
@@ -136,13 +136,13 @@ first=$(cat $LT/held/cgroup)
 refused "the instance with another cgroup" latency-tracker record -d 1 held syscall cgroup=/
 start held -o /tmp/held held syscall threshold=3600s cgroup=/lt-recorders
 held=$!
-# Until it is unmounted, each write fails.
+# Each write fails until this mount is removed.
 mount --bind /dev/full $LT/held/cgroup
 rmdir $GROUP
 mkdir $GROUP
 second=$(ls -di $GROUP | { read -r inode _; echo "$inode"; })
 in_a_while grep '^latency-tracker: the cgroup of held was created again, but .*: No space left on device' /tmp/held.log
-# It is busy during a write.
+# The mount is busy during a write.
 in_a_while umount $LT/held/cgroup
 in_a_while grep '^latency-tracker: the cgroup of held was created again: ' /tmp/held.log
 assert_eq "$(cat $LT/held/cgroup)" "$second" "the cgroup of the instance, which was $first"

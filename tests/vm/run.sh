@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker run` counts exactly the operations of a command and its descendants, from the wakeup that starts its
-# process on, and of no other process. It shows the longest operation, the counters of losses, and unfinished operations,
-# and passes on the command's exit status. Unless SIGKILL ends it, it leaves no instance, note or module behind, even
-# after another signal or an error.
+# `latency-tracker run` counts exactly the operations of a command and its descendants, and of no other process,
+# starting with the wakeup that starts the command's process. It shows the longest operation, the counters of losses,
+# and unfinished operations, and passes on the command's exit status. Unless SIGKILL ends it, it leaves no instance,
+# note or module behind, even after another signal or an error.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -60,7 +60,7 @@ says 'cannot run /etc/passwd: EACCES'
 run 1 syscall pid=1 -- true
 says 'pid=1: the process is that of COMMAND'
 unshare --fork --pid --mount-proc latency-tracker run syscall -- true >/tmp/run.log 2>&1 && fail "in a PID namespace"
-says 'cannot be followed from inside a PID namespace'
+says 'COMMAND: inside a PID namespace, a process has another ID than in the kernel'
 nothing_left
 if [ -x /usr/bin/setpriv ]; then
 	/usr/bin/setpriv --reuid 1000 --regid 1000 --clear-groups latency-tracker run syscall >/tmp/run.log 2>&1 && fail "without rights"
@@ -88,7 +88,7 @@ result 0 'r["count"] == 3 and r["longest"] is None' syscall calls=clock_nanoslee
 	sh -c 'sleep 0.1; setsid sh -c "(sleep 0.2; echo >/tmp/orphan) & exec sleep 0.1" & read -r x </tmp/orphan; wait'
 kill $other
 wait $other || :
-# The stop of its process before the command starts does not count.
+# The command's process is stopped until the command starts. This stop does not count.
 result 0 'r["count"] > 0 and "before_start_ended" not in r["missing"]
 	and all(one["label"]["state"] != "T" for one in r["labels"]["labels"])' \
 	offcpu --by state threshold=1h -- sh -c 'sleep 0.1'
@@ -139,6 +139,7 @@ kill "$pid" || fail "the command does not run"
 # Signals: the result is shown, and nothing is left. A cgroup that was removed meanwhile is named.
 mkdir /sys/fs/cgroup/lt-run
 for cgroup in all /lt-run; do
+	: >/tmp/run.log
 	latency-tracker run offcpu "cgroup=$cgroup" -d 10m >/tmp/run.log 2>&1 &
 	run=$!
 	wait_until 60 grep -q 'measuring for' /tmp/run.log
@@ -150,6 +151,7 @@ for cgroup in all /lt-run; do
 	[ "$cgroup" = all ] || says 'not measured to the end: cgroup [0-9]+ does not exist'
 	nothing_left
 done
+: >/tmp/run.log
 latency-tracker run syscall -- sh -c 'echo runs; exec sleep 1000' >/tmp/run.log 2>&1 &
 run=$!
 wait_until 60 grep -q runs /tmp/run.log
@@ -160,6 +162,7 @@ says 'syscall, for .*count [0-9]+'
 nothing_left
 
 # The next run removes the leftovers of a killed run; the module stays, since it was loaded before.
+: >/tmp/run.log
 latency-tracker run syscall -- sh -c 'echo runs; exec sleep 1000' >/tmp/run.log 2>&1 &
 run=$!
 wait_until 60 grep -q runs /tmp/run.log

@@ -4,7 +4,7 @@
 # A SCHED_FIFO process keeps a computing process off its CPU for 100 ms. This is reported once, with
 # the task that ran instead. A process with a quota of 10 % of a CPU waits for the rest of each
 # period of 100 ms. There are as many alerts as the kernel counts throttled periods, or one fewer.
-# They say that the process was throttled. Where the CPU was idle meanwhile, they name the idle task.
+# The alerts show that the process was throttled. If the CPU was idle meanwhile, they name the idle task.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -57,14 +57,15 @@ member=${member#*=}
 alerts_of w /tmp/alerts
 cat /tmp/alerts
 assert_eq "$(grep -vc " tid=$member " /tmp/alerts)" 0 "alerts of others"
-# The last wait may be at its exit, which is not throttled: an exiting task does not return to user space.
+# The last wait may be at the exit of the process, which is not throttled: an exiting task does not return to user
+# space.
 missing=$(($(throttled) - before - $(wc -l </tmp/alerts)))
 case $missing in 0|1) ;; *) fail "throttled $missing times more than there are alerts" ;; esac
 [ "$(wc -l </tmp/alerts)" -ge 5 ] || fail "only $(wc -l </tmp/alerts) alerts"
 for delay in $(field delay </tmp/alerts); do
 	{ [ "$delay" -ge 50000000 ] && [ "$delay" -lt 200000000 ]; } || fail "it waited $delay ns"
 done
-# The last one may be at its exit.
+# The last alert may be from the exit of the process.
 [ "$(grep -c ' throttled=1 stack="' /tmp/alerts)" -ge $(($(wc -l </tmp/alerts) - 1)) ] ||
 	fail "throttled waits that are not marked, or without a stack"
 grep ' by_pid=0 by_tid=0 by_comm="idle" ' /tmp/alerts >/tmp/idle || fail "no alert without a task that ran instead"

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # The alerts match the waits of tasks one by one: ftrace records the scheduler at the same time, and
-# lt-witness computes from its trace which task waited how long, and which one woke it. Two CPUs run
+# lt-witness computes from its trace which task waited how long, and which task woke it. Two CPUs run
 # pairs of processes that wake each other while they fall asleep, are preempted, migrate, start and
 # exit, and a process that computes (tests/sched.py). Some waits have a known length: for a
 # SCHED_FIFO task that keeps the CPU for 20 ms, for the next period of a cgroup with 1 % of a CPU,

@@ -3,18 +3,18 @@
 #
 # The units of `make install` under systemd. The instances of /etc/latency-tracker run, and
 # `systemctl reload` applies a changed file. An invalid line fails the unit and is in the journal;
-# once it is mended, `systemctl reload-or-restart` starts the unit.
+# once the line is corrected, `systemctl reload-or-restart` starts the unit.
 # A unit that restarts gets a new cgroup: `why --unit` finds a stall after the restart, and reports it;
-# an instance from the files is renewed if the start of the unit reloads latency-tracker, and also by
-# its recorder.
+# an instance from the files is renewed if the start of the unit reloads latency-tracker; its recorder
+# renews it, too.
 # The recorder of an instance reports that it is ready, makes a capture, and writes the alert with
 # its fields, but no explanation, to the journal. After a suspend, its traces have the present time of
-# day. If it hangs, the watchdog kills and restarts it, and no session is left behind; a suspend, or a
-# time of day that is set, is no hang. It makes captures again after its session daemon was killed. It
-# is restarted with the unit of the instances. It continues if a reload replaces its instance, and is
-# restarted if the new instance has another tracker.
+# day. If it hangs, the watchdog kills and restarts it, and no session is left behind; a suspend, or
+# a change of the time of day, is not a hang. It makes captures again after its session daemon was
+# killed. It is restarted with the unit of the instances. It continues if a reload replaces its
+# instance, and is restarted if the new instance has another tracker.
 # Only members of the group latency-tracker can read the alerts. `systemctl stop` leaves nothing
-# behind, also while a recorder destroys its session. The exporter, which has no privileges, shows
+# behind, even while a recorder destroys its session. The exporter, which has no privileges, shows
 # the kernel's numbers, and names the capture of a bucket, from an index that only the group can
 # read. systemd rates the units as hardened.
 # kernels: stock
@@ -152,7 +152,7 @@ cat >/run/stall.py <<-'END'
 	    time.sleep(0.6 if os.path.exists("/run/stalls") else 0.05)
 END
 printf '[Service]\nExecStart=/usr/bin/python3 /run/stall.py\n' >/etc/systemd/system/stall.service
-# As the guide shows.
+# The unit is set up as the guide shows.
 mkdir /etc/systemd/system/stall.service.d
 printf '[Service]\nExecStartPost=-+systemctl --no-block try-reload-or-restart latency-tracker\n' \
 	>/etc/systemd/system/stall.service.d/latency-tracker.conf
@@ -182,7 +182,7 @@ systemctl restart stall
 in_a_while is_renewed
 [ "$(number)" != "$second" ] || fail "the restarted unit has the cgroup $second again"
 in_a_while said latency-tracker "renewed held ($CONF/held.conf:1)"
-# While the unit does not run, the instance is shown as one without a cgroup.
+# While the unit does not run, the instance is shown without a cgroup.
 lacks_cgroup() { latency-tracker list 2>&1 | awk '$1 == "held" { print $3 }' | grep -qx no-cgroup; }
 systemctl stop stall
 in_a_while lacks_cgroup
@@ -321,7 +321,8 @@ wait_until 300 is ActiveState active
 systemctl reset-failed $RECORDER
 
 echo "== stopped while it ends"
-# The recorder ends with its instance. Its command to destroy the session waits until systemd has sent its signals.
+# The recorder ends with its instance. The recorder's command to destroy the session waits until systemd has sent its
+# signals.
 mkdir /run/slow-lttng
 cat >/run/slow-lttng/lttng <<-'END'
 	#!/bin/sh

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A basic check on this kernel. Requests of 20 ms raise alerts and time out with a stack, and are
-# counted in the histogram and the sums. Every tracker except `module`, which is for other modules,
-# starts and counts, and all of these except `io` raise alerts. The file `trackers` names exactly
-# what a tracker does not see on this architecture, and a filter for that is refused. The module is
-# unloaded and loaded again. This test is mainly for kernels of other suites (tests/run-suite), and
-# for the small kernel (tests/host/own-kernel.sh), whose options leave some trackers out.
+# A basic check on this kernel. Requests of 20 ms raise alerts and time out with a stack, and are counted in the
+# histogram and the sums. Every tracker except `module`, which is for other modules, starts and counts, and every such
+# tracker except `io` raises alerts. The file `trackers` names exactly what a tracker does not see on this
+# architecture, and a filter for that is refused. The module is unloaded and loaded again. This test is mainly for
+# kernels of other suites (tests/run-suite), and for the small kernel (tests/host/own-kernel.sh), whose options leave
+# some trackers out.
 # kernels: stock rt
 # cpus: 2
 # icount: 1
@@ -43,7 +43,7 @@ control -fast
 
 # lacks TRACKER: print what this tracker does not see on this architecture.
 lacks() { sed -n "s/^$1: .*; lacks: //p" $LT/trackers; }
-# A call that was in flight at the start is missed if, and only if, `trackers` says so.
+# A call that was in flight at the start is missed if, and only if, `trackers` lists this.
 sleep 1000 &
 sleeper=$!
 wait_until 30 grep -q '^State:.S' /proc/$sleeper/status

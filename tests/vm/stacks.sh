@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker stacks` distinguishes two known reasons to sleep: it shows each with its count, the one with the
-# longer total first. It does so from an instance of its own, from another user's instance, which keeps its line and all
-# its alerts, and from a file. A stack that is cut off or missing, an alert that is gone, and an operation that has not
-# ended are counted. With ustack=1, the functions of programs follow those of the kernel. Nothing is left behind.
+# `latency-tracker stacks` distinguishes two known reasons to sleep: it shows each with its count, first the reason
+# with the longer total. It does so from an instance of its own, from another user's instance, which keeps its line
+# and all its alerts, and from a file. A stack that is cut off or missing, an alert that is gone, and an operation
+# that has not ended are counted. With ustack=1, the functions of programs follow the kernel's functions. Nothing is
+# left behind.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -91,7 +92,7 @@ stacks 1 --alerts /no/such/file
 stacks 0 offcpu comm=victim threshold=40ms --json -o /tmp/own -- python3 /tmp/two.py
 holds "$truth and $whole and r[0]['ended']['count'] >= 8 and r[0]['status'] == 0" /tmp/own
 [ ! -d $LT ] || fail "the module is still loaded"
-# A call waits in one place, but has an alert for its stack and another one for its end.
+# A call waits in one place, but has an alert for its stack and another alert for its end.
 stacks 0 syscall comm=victim calls=read,clock_nanosleep threshold=40ms --json -o /tmp/calls -- python3 /tmp/two.py
 holds "$truth and $whole" /tmp/calls
 

@@ -47,7 +47,7 @@ for start in $(field start <"$LT/o/pending") $(field start <"$LT/s/pending"); do
 	[ "$start" -ge "$before" ] || fail "it claims to know more than it has seen: $start, before $before"
 done
 
-# Its event times out, and ends.
+# The event of the hanging process times out, and ends.
 for name in o s; do
 	wait_until 10 stat_is $name timed_out -ge 1
 	exec 3<$LT/$name/wakeup
@@ -85,7 +85,7 @@ for name in o s named; do
 	control -$name
 done
 
-# Stopped on the way back to user space: off the CPU, and in no call.
+# A task that is stopped on the way back to user space is off the CPU, and in no call.
 python3 -c 'import os
 while True: os.getppid()' &
 busy=$!
@@ -120,7 +120,7 @@ wait
 case $(uname -r) in
 *-rt-*) ;;
 *)
-	# If the host was slow, the writer has acquired it meanwhile.
+	# If the host was slow, the writer has acquired the mutex meanwhile.
 	if [ "$(stat l before_start)" = 1 ]; then
 		grep -q " tid=$waiter .* kind=mutex ret=0 stack=\"[^\"]*param_attr_store+.*\" since=before-start$" /tmp/l || fail "a mutex: $(cat /tmp/l)"
 		assert_eq "$(stat l before_start_ended)" 1 "it has got it"

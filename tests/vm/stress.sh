@@ -3,7 +3,7 @@
 #
 # Everything at once: requests and kernel threads on all CPUs, while instances are created, changed
 # and removed, readers start and are killed, pools grow, modules with their own trackers are loaded
-# and unloaded, and CPUs go offline and return. At the end, the counters add up to the last event.
+# and unloaded, and CPUs go offline and return. At the end, the counters add up exactly.
 # LT_STRESS_SECONDS is the duration (20). LT_STRESS_SEED repeats the random choices.
 # kernels: rt
 # long: stock

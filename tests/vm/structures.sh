@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # Each structure that `make bench B=structures` compares works correctly. Every start has one end,
-# on its own CPU, on another one, and while two CPUs race for it. Losses are counted. The pool is
+# on its own CPU, on another CPU, and while two CPUs race for it. Losses are counted. The pool is
 # complete afterwards.
 # kernels: rt
 # long: stock
@@ -27,7 +27,7 @@ for id in A C E G L N; do
 done
 rmmod lt_structures
 
-# They also work with more events than one reading of the counter covers, and with one event.
+# The measurements also work with more events than one reading of the counter covers, and with one event.
 for live in 1 2500; do
 	insmod /lt/lt_structures.ko what=2 "live=$live" || { dmesg | grep lt_structures; fail "$live live events end with a loss"; }
 	for way in batch across; do

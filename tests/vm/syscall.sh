@@ -4,7 +4,7 @@
 # A long call is reported once, with its arguments and result. A call that hangs is reported at its
 # timeout, with its stack, and at its end; with stacks=switch, also each time its task is switched
 # in after the threshold. A call that never returns is dropped, and not found at the start. A task
-# whose thread ID changes is still tracked, also if its execve fails. Calls of 32-bit programs are
+# whose thread ID changes is still tracked, even if its execve fails. Calls of 32-bit programs are
 # distinguished. Lists of calls work, and errors in a list are reported.
 # kernels: stock
 # long: rt
@@ -103,8 +103,8 @@ for _ in 1 2 3; do /bin/true; done
 assert_eq "$(stat w started) $(stat w gone) $(stat w pending) $(stat w alerts)" "3 3 0 0" "exits: started, gone, pending, alerts"
 control -w
 
-# The first process of a PID namespace exits. It sleeps until the other one is reaped, after sched_process_exit: nothing
-# would end an event that starts then.
+# The first process of a PID namespace exits. After sched_process_exit, it sleeps until the other process is reaped:
+# nothing would end an event that starts then.
 mkfifo /tmp/end
 /usr/bin/unshare --pid sh -c '(read -r _ </tmp/end) & sleep 1000 & exec sleep 1000' &
 holder=$!
@@ -122,7 +122,7 @@ control 'w syscall threshold=0 calls=execve'
 exec 3<$LT/w/alerts
 calls exec
 assert_eq "$(grep -c "call=execve" $LT/w/pending)" 0 "calls pending"
-# Otherwise, reading the alerts would cause more of them.
+# Otherwise, reading the alerts would cause more alerts.
 control 'w syscall enabled=0'
 alerts_of w /tmp/alerts
 exec 3<&-
@@ -133,7 +133,7 @@ assert_eq "$(grep " pid=$tid tid=$tid " /tmp/alerts | grep -v ' comm="sh" ' | gr
 sums_hold w
 control -w
 
-# It changes, and then the execve fails: no tracepoint has shown the new ID.
+# The thread ID changes, and then the execve fails: no tracepoint has shown the new ID.
 control 'w syscall threshold=0 calls=execve'
 exec 3<$LT/w/alerts
 calls exec-fail || :
@@ -153,7 +153,7 @@ said() {
 	refused_line "bad syscall $*" ": \"$_word\""
 }
 
-# Another ABI: number 20 is getpid() in it, and another call, writev() on x86, in the native one.
+# Another ABI: number 20 is getpid() there, but another call in the native ABI, writev() on x86.
 # The kernel of tests/run-debug has only one ABI.
 other_abi() {
 	control 'w syscall threshold=0 abi=compat'

@@ -50,7 +50,7 @@ sleep 0.2
 while read -r name wanted filter; do
 	: >/tmp/$name
 	# Reads all alerts up to now, until end-of-file. Without any alert, cat would wait for the first
-	# one.
+	# alert.
 	[ "$(stat "$name" alerts)" -eq 0 ] || cat $LT/$name/wakeup >/tmp/$name
 	# As a shell, the process has waited since before the start of some instances.
 	assert_eq "$(grep " tid=$pid " /tmp/$name | grep -vc since=)" "$wanted" "alerts with '$filter'"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `pid=P tree=1` accepts exactly process P and its descendants: those from before and after the
-# creation of the instance, with their threads; those that have left their parent, session or PID
-# namespace; the program that a thread has executed. It accepts no other process that gets the ID
-# of an exited descendant, or of P. No fork is missed while instances are created. A tree without a
+# `pid=P tree=1` accepts exactly process P and its descendants: from before and after the creation
+# of the instance, with their threads, even if they have left their parent, session or PID
+# namespace, or if a thread has executed a program. It accepts no other process that gets the ID of
+# an exited descendant, or of P. No fork is missed while instances are created. A tree without a
 # process is refused, and so is a change of the process.
 # kernels: stock
 # long: rt
@@ -61,7 +61,7 @@ control "plain offcpu pid=$process"
 refused "a tree, later" control 'plain offcpu tree=1'
 says 'this parameter can only be given at creation: "tree"'
 control 'plain offcpu pid=1'
-# The pid of an instance without a tree can still be changed. Unloading the module removes the one with a tree.
+# The pid of an instance without a tree can still be changed. Unloading the module removes the instance with a tree.
 assert_eq "$(cat $LT/plain/pid) $(cat $LT/plain/tree)" "1 0" "an instance without a tree"
 kill $process
 wait $process || :

@@ -54,7 +54,7 @@ detects() {
 	wait_until 10 quiet stuck
 	grep ' reason=timeout ' $trace/trace >/tmp/trace || :
 	assert_eq "$(wc -l </tmp/trace) $(stat stuck timed_out)" "64 64" "timeout=$1: alerts, timed_out"
-	# COMM-PID [CPU] FLAGS SECONDS.MICROSECONDS: ...; the first flag says that interrupts are off, the third that
+	# COMM-PID [CPU] FLAGS SECONDS.MICROSECONDS: ...; the first flag shows that interrupts are off, the third that
 	# this is an interrupt
 	sed 's/^ *\(.*\)-[0-9]* *\[[0-9]*\] \([^ ]*\) *\([0-9]*\)\.\([0-9]*\): .* time=\([0-9]*\) .* delay=\([0-9]*\) .*/\3\4000 \5 \6 \2 \1/' \
 		/tmp/trace >/tmp/rows

@@ -3,7 +3,7 @@
 #
 # Other tasks get the CPU while many events time out at once: a search never keeps preemption or interrupts off for
 # more than 50 us. A real-time thread repeatedly sleeps for 100 us on the only CPU. While 256 requests are reported,
-# each with its stack, it is at most 50 us later than on an idle machine.
+# each with its stack, the thread is at most 50 us later than on an idle machine.
 #
 # The machine's clock counts executed instructions, 1 ns each.
 # kernels: stock rt

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # `latency-tracker top` shows the module's counts. `--once` prints the values of `hist` and of the counters. The
-# intervals of a run add up to them, to the last operation, while instances are created and removed and another reader
-# of `wakeup` gets every alert. `--by` groups these alerts. On a terminal, it exits when the module is unloaded, and
+# intervals of a run add up exactly to these values, while instances are created and removed and another reader of
+# `wakeup` gets every alert. `--by` groups these alerts. On a terminal, `top` exits when the module is unloaded, and
 # restores the terminal.
 # kernels: stock
 # long: rt
@@ -42,39 +42,51 @@ check groups /tmp/top.json slow || fail "$(cat /tmp/top.json)"
 latency-tracker top --once --by task >/tmp/top.txt
 grep -q 's  *slow  *6  *[0-9.]*m*s  *dd/[0-9]*$' /tmp/top.txt || fail "$(cat /tmp/top.txt)"
 
-# In flight: the age is between the ages that `pending` shows just before and just after.
-reads stuck 1 &
-reader=$!
-wait_until 20 stat_is stuck pending -eq 1
-latency-tracker pending stuck --json >/tmp/before
-latency-tracker top stuck --once --json >/tmp/top.json
-latency-tracker pending stuck --json >/tmp/after
+# In flight: the age is between the ages that `pending` shows just before and just after, if these are of one request.
+start_of() { sed -n 's/.*"start":\([0-9]*\).*/\1/p' "$1"; }
+in_flight() {
+	latency-tracker pending stuck --json >/tmp/before
+	latency-tracker top stuck --once --json >/tmp/top.json
+	latency-tracker pending stuck --json >/tmp/after
+	[ -s /tmp/before ] && [ "$(start_of /tmp/before)" = "$(start_of /tmp/after)" ]
+}
+: >/tmp/requests
+while [ -e /tmp/requests ]; do reads stuck 1; done &
+requests=$!
+wait_until 60 in_flight
+rm /tmp/requests
 check between /tmp/before /tmp/top.json /tmp/after || fail "$(cat /tmp/before /tmp/top.json /tmp/after)"
-wait $reader
+wait $requests
 
 # Intervals add up. First, a reader of `wakeup` takes all alerts up to now.
 latency-tracker top slow --once >/dev/null
 cat $LT/slow/wakeup >/dev/null
+# has_shown NAME=ENDED...: whether the reports of $top have shown these numbers of operations.
+has_shown() {
+	readlink "/proc/$top/exe" >/dev/null || fail "top has exited: $(cat /tmp/top.err; tail -n 3 /tmp/top.json)"
+	check shows /tmp/top.json "$@"
+}
+# The background shell empties the file at an unknown time.
+: >/tmp/top.json
 latency-tracker top --json -i 100ms >/tmp/top.json 2>/tmp/top.err &
 top=$!
-wait_until 60 test -s /tmp/top.json
+# An instance that is removed before the first reading would be missing from the sums.
+wait_until 60 has_shown slow=6 quick=50
 reads slow 5
 control -quick
 reads slow 3
 control "quick block threshold=3600s dev=$(dev_of quick)"
 reads quick 7
-shows_all() {
-	readlink "/proc/$top/exe" >/dev/null || fail "top has exited: $(cat /tmp/top.err; tail -n 3 /tmp/top.json)"
-	check shows /tmp/top.json slow=14 quick=57
-}
-wait_until 60 shows_all
+(wait_until 60 has_shown slow=14 quick=57) ||
+	fail "quick has $(stat quick ended), slow $(stat slow ended); top: $(check total /tmp/top.json; tail -n 1 /tmp/top.json)"
 kill -INT $top
 wait $top || fail "the exit status of top: $(cat /tmp/top.err)"
 check sums /tmp/top.json slow=14 quick=57
 assert_eq "$(stat slow ended)" 14 "requests of the slow disk"
 assert_eq "$(wc -l <$LT/slow/wakeup)" 8 "alerts that wakeup still has"
 
-# The module is removed: while it prints to a file, and while it draws on a terminal.
+# The module is removed while `top` prints to a file, and while `top` draws on a terminal.
+: >/tmp/top.txt
 latency-tracker top -b -i 100ms >/tmp/top.txt 2>/tmp/top.err &
 top=$!
 wait_until 60 grep -q 'over [0-9]' /tmp/top.txt

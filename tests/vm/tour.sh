@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # The commands of the tour (Documentation/guide/tour.md) work in order, and print what the page shows: numbers and times
-# may differ, and all other words are the same. Nothing is left at its end.
+# may differ, and all other words are the same. Nothing is left at the end of the tour.
 # kernels: stock
 # cpus: 2
 # root: full
@@ -15,7 +15,7 @@
 # The commands load and unload the module themselves, as after `make install`.
 few_modules /lt/latency_tracker.ko
 page=/lt/Documentation/guide/tour.md
-# A program that is read from a slow disk first may start too late to wait for long.
+# Warm up: a program that must first be read from a slow disk may start too late to wait for long.
 (sleep 0.01; echo warm) | cat >/dev/null
 python3 -B /lt/tests/tour.py $page /tmp/shown || fail "the tour prints something else"
 [ "$(grep -c '^    # latency-tracker ' $page)" -ge 10 ] || fail "too few commands"

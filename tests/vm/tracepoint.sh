@@ -86,6 +86,7 @@ same() {
 	# A reader gets only alerts raised after it has opened the file.
 	control "t $tracker enabled=0 threshold=0 stack=0 ring=16384 $*"
 	exec 4<$LT/t/alerts
+	: >/tmp/of-t
 	cat <&4 >/tmp/of-t &
 	reader=$!
 	control "t $tracker enabled=1"

@@ -3,11 +3,11 @@
 #
 # The known cause of a thread's delay is another task or a limit. A real-time thread preempts it
 # once for a long time, or dozens of times. Or the quota of its cgroup throttles it: while it computes,
-# or before it is back in user space, since another thread has used up the quota. With end=user, the
-# latter is part of the delay. The path names the preempting thread even after that thread has
-# exited. Many preemptions are one step with a count, so that no step is left out to make room,
-# except on PREEMPT_RT two steps of the softirq thread. Throttling is not a preemption, and the
-# sentence names the quota.
+# or before it is back in user space, since another thread has used up the quota. With end=user,
+# throttling before the return to user space is part of the delay. The path names the preempting
+# thread even after that thread has exited. Many preemptions are one step with a count, so that no
+# step is left out to make room, except, on PREEMPT_RT, two steps of the softirq thread. Throttling
+# is not a preemption, and the sentence names the quota.
 #
 # A task reads three pages of a slow disk in one system call, one after another, and is woken by the
 # timer of its first request. Its sleeps for the other requests have steps of their own, and the
@@ -104,7 +104,7 @@ alerts_of t /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
 [ ! -e "/proc/$hog" ] || fail "lt_hog is still there"
-# On PREEMPT_RT, ticks also preempt it, and the path may have no room for them.
+# On PREEMPT_RT, ticks also preempt the thread, and the path may have no room for them.
 grep -Eq " preempted:$hog\(lt_hog\)/49(\*[0-9]+)?@1\+" /tmp/alerts || fail "who preempted it is not named"
 told
 tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of the delay .* passed while the task waited for a CPU( [0-9]+ times, longest|,) after lt_hog/$hog had preempted it, CPU 1" || fail "the sentence"
@@ -128,7 +128,7 @@ null_disk nullb0 $page_ns
 echo 0 >/sys/block/nullb0/queue/read_ahead_kb
 control "t tree threshold=${page_ns}ns comm=dd end=user origin=timer"
 exec 3<$LT/t/alerts
-# Not from the start of the disk, which other tasks have read already.
+# The read skips the start of the disk, which other tasks have read already.
 /usr/bin/taskset -c 1 dd if=/dev/nullb0 of=/dev/null bs=12k count=4 skip=100 2>/dev/null
 alerts_of t /tmp/alerts
 exec 3<&-
@@ -164,7 +164,7 @@ told
 tr -s ' \n' '  ' </tmp/watched | grep -Eq "([Mm]ost|longest part) of the delay .* passed while lt_late/[0-9]+ was throttled, its CPU quota" || fail "the sentence"
 control -t
 
-# Throttled between the end of the system call and user space.
+# The thread is throttled between the end of the system call and user space.
 control 't tree threshold=20ms comm=lt_late end=user origin=timer'
 exec 3<$LT/t/alerts
 throttled() { grep -Ec ' end=switch state=running .* path="timer:.* switch:[^ ]* throttled:[0-9]+@1\+[0-9]+ switch:[^ ]*"$' /tmp/shared || :; }

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Compared with cyclictest: each of its samples has the alert of its timer, whose start is exactly
-# the time that cyclictest had requested, and there are no other alerts. The delay until the thread
-# is switched in is never longer than the sample, or than the delay until it returns to user space.
-# The difference is the cost of one switch to user space.
+# Compared with cyclictest: for each sample there is an alert of the sample's timer, whose start is
+# exactly the time that cyclictest had requested, and there are no other alerts. The delay until the
+# thread is switched in is never longer than the sample, or than the delay until it returns to user
+# space. The difference is the cost of one switch to user space.
 #
 # The comparison uses a real-time thread and an ordinary thread, whose timers PREEMPT_RT calls in
 # different places. It is made on a quiet machine, and on a machine whose CPU is busy and repeatedly
 # keeps interrupts off for 3 ms.
 #
-# The machine's clock counts instructions, so other load on the host does not matter. It has one
-# CPU: the emulator would alternate between two, which looks like disabled interrupts.
+# The machine's clock counts instructions, so other load on the host does not matter. The machine
+# has one CPU: the emulator would alternate between two, which looks like disabled interrupts.
 # kernels: stock
 # long: rt
 # cpus: 1

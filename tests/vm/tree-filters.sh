@@ -24,7 +24,7 @@ target 1 handler
 # For each filter, a value that matches the chain, and a value that does not.
 for filters in "origin=irq irq=$line:origin=timer" "origin=irq:origin=vector" "irq=$line:irq=$threaded" \
 	"prio=120:prio=119" "cpu=1:cpu=0" "uid=0:uid=1" "comm=lt_target:comm=lt_other"; do
-	# Only chains of the target count: others may be late, too.
+	# Only chains of the target count: other chains may be late, too.
 	case $filters in comm=*) comm='' ;; *) comm=comm=lt_target ;; esac
 	control "yes tree threshold=${late}us $comm ${filters%%:*}"
 	control "no tree threshold=${late}us $comm ${filters#*:}"

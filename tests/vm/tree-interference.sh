@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # A woken task is kept from its CPU for a while by an interrupt, a softirq, the thread of an
-# interrupt, an NMI, or one of them nested in another. With interference=1, the last step of its
+# interrupt, an NMI, or by several of these, nested. With interference=1, the last step of its
 # path has the time of each and no other time. Nested time is counted once. A task that migrates
 # while it waits has waited for both CPUs. Without interference=1 the step has no such times.
 # kernels: rt

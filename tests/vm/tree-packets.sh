@@ -45,7 +45,7 @@ import time
 
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for _ in range(int(sys.argv[1])):
-    # By the end of this, the receiver waits for this packet, and the previous packet has arrived.
+    # By the end of this sleep, the receiver waits for this packet, and the previous packet has arrived.
     time.sleep(0.1)
     sender.sendto(b"x", ("10.9.0.2", 4711))
 PYTHON

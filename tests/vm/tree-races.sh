@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 #
 # A handler on one CPU wakes a task on another CPU very often: while the task sleeps, while it is
-# awake, just before its switch to sleep is reported, and while it is switched in. Each path reaches
-# its end, except doubtful ones whose task turned out to be awake. No path is lost, replaced or left
-# behind, and none is reported as hanging.
+# awake, just before its switch to sleep is reported, and while it is switched in. Each wake chain
+# reaches its end, except doubtful chains whose task turned out to be awake. No wake chain is lost,
+# replaced or left behind, and none is reported as hanging.
 # kernels: stock rt
 # cpus: 2
 # root: full

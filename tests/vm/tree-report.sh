@@ -74,7 +74,7 @@ done
 control -t
 control -all
 
-# One write starts the job, another one ends it.
+# One write starts the job, another write ends it.
 control 't tree end=work origin=work threshold=4s timeout=2s'
 exec 3<$LT/t/alerts
 sh -c "echo job >$LT/work_begin; echo \$\$; sleep 5; echo job >$LT/work_done" >/tmp/pid

@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 #
 # Four tasks, a storm of interrupts and a softirq, which on PREEMPT_RT runs in ksoftirqd, keep a task from its CPU for
-# known times. With interference=1 its alert names the three with the longest times, in order, with these times. A
-# threaded interrupt is named as the interrupt, with its handler; an interrupt or NMI that preempts it is named
-# separately.
+# known times. With interference=1, the task's alert names the three rivals with the longest times, in order, with their
+# times. A threaded interrupt is named as the interrupt, with its handler; an interrupt or NMI that preempts the thread
+# is named separately.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -52,8 +52,8 @@ echo 30000 >$parameters/us
 named tasklet=tasklet hog_a=6 hog_b=20 hog_c=12 -- 'softirq/HI=30' 'task/\d+\(hog_b\)=20' 'task/\d+\(hog_c\)=12'
 control -t
 echo 6000 >$parameters/us
-# The scheduler may start the interrupt thread on another CPU and move it when it first runs: this is done before the
-# cases below.
+# The scheduler may start the interrupt thread on another CPU, and move the thread when it first runs. So the thread
+# runs once before the cases below.
 target 1 thread
 control "t tree threshold=5ms comm=lt_target interference=1"
 # The interrupt thread wakes the task and stays busy; meanwhile the handler of another line, or an NMI, takes as long.

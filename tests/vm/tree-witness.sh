@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts match the paths from interrupts and timers to tasks, one by one and step by step:
+# The alerts match the wake chains from interrupts and timers to tasks, one by one and step by step:
 # ftrace records interrupts, timers, softirqs, work items, calls on other CPUs, wakeups and switches
-# at the same time, and lt-witness rebuilds each path from its trace, with its steps, their CPUs and
-# times. The load is threads that sleep, with and without a real-time priority; fio on a disk with
+# at the same time, and lt-witness rebuilds each chain from the trace, with its steps, their CPUs
+# and times. The loads are threads that sleep, with and without a real-time priority; fio on a disk with
 # interrupts and on one with timers, with a flood of packets between two namespaces; and the known
 # causes of lt_causes.ko, with threaded interrupts and tasklets. A handler wakes a task on another
 # CPU while the task sleeps, while it runs, and while it is about to do either.
 #
-# The threshold is 0, so every path is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
-# other load on the host does not matter, except that an interrupt of the real disk may come at any instruction.
+# The threshold is 0, so every chain raises an alert. No reader runs meanwhile. The machine's clock
+# counts instructions, so other load on the host does not matter, except that an interrupt of the
+# real disk may come at any instruction.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -71,19 +72,19 @@ kernel_threads() {
 	cat /proc/[0-9]*/stat 2>/dev/null | awk '{ id = $1; sub(/.*\) /, ""); if (int($7 / 2097152) % 2) print id }'
 }
 
-# chains LOAD TIMES LEAST: compare the alerts of a load, at least LEAST of them.
+# chains LOAD TIMES LEAST: compare the alerts of a load, which must be at least LEAST.
 chains() {
 	# Warm up: the first run of anything is slow under emulation.
 	"$1" 3
 	kernel_threads >/tmp/kthreads
 	both tree 'threshold=0 ring=16384 events=1024' "$1" "$2"
-	# and the threads that have started since
+	# Add the threads that have started since.
 	kernel_threads >>/tmp/kthreads
 	cp /tmp/kthreads /lt/out
 	exact "$1" --tree /tmp/kthreads --threshold 0 --usual 500us --most 5ms --expect-at-least "$3"
 	rm /lt/out/kthreads
 	none "$1" full replaced negative alerts_lost readers unserved stale
-	# The kinds of chains in the trace.
+	# The kinds of chains in the alerts, with the number of each.
 	sed 's/.* path="//; s/"$//; s/@[0-9]*+[0-9]*//g; s/:[0-9][^ ]*//g' /tmp/alerts | sort | uniq -c | tee /tmp/kinds
 	control -w
 }

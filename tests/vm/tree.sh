@@ -29,7 +29,7 @@ line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
 # Warm up: the first run of anything is slow under emulation, and the thread moves to its CPU.
 for word in handler softirq thread hard soft work job call wheel; do target 1 $word; done
 
-# There is a threshold, since other causes wake the task, too, but none of them late.
+# There is a threshold, since other causes wake the task, too, but never late.
 control "t tree threshold=${late}us comm=lt_target"
 # Only one thread calls timers on that CPU.
 timers="raise:HRTIMER waking:\\d+ switch:\\d+\\(ktimers/1\\)/98 softirq:HRTIMER"
@@ -40,7 +40,7 @@ grep -q " end=switch state=running origin=irq irq=$line action=\"lt_cause\" targ
 by softirq "irq:$line $(softirq HI) $woken" 'raise:HI'
 by thread "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" 'waking:\d+'
 assert_eq "$(grep -c " origin=irq irq=$threaded action=\"lt_threaded\" " /tmp/alerts)" 3 "the name that ends with its page"
-# An interrupt whose thread is busy with an earlier one wakes nothing, and the chain shows that.
+# An interrupt whose thread is busy with an earlier interrupt wakes nothing, and the chain shows that.
 by busy "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" 'waking:\d+'
 assert_eq "$(grep -c ' merged=1 ' /tmp/alerts)" 3 "interrupts that a busy thread has taken along"
 # Wakeups by a handler after it has called another handler belong to the outer handler.
@@ -185,10 +185,10 @@ fi
 for end in user blocked; do
 	control "t tree threshold=${late}us comm=lt_target end=$end"
 	case $end in user) last='user:\d+' ;; *) last='blocked:\d+' ;; esac
-	# On a slow kernel the task's own work until it waits again takes as long.
+	# On a slow kernel, the task's own work until its next wait may take longer than its waking.
 	longest='waking:\d+'
 	[ $end = user ] || in_time || longest=
-	# On such a kernel it may be preempted so often that any number of middle steps is left out.
+	# On such a kernel, the task may be preempted so often that any number of middle steps is left out.
 	left=''
 	in_time || left='(more\(\d+\) ((waking:\d+ )?switch:\S+ )?)?'
 	by handler "irq:$line $woken $left((preempted:\\d+(\\(\\S*\\))?/\\d+ switch:\\d+|(sleep|reads):\\d+ waking:\\d+(,by:\\S+)? switch:\\d+\\(lt_target\\))/120 )*$last" \
@@ -261,7 +261,7 @@ for bad in 'origin=nmi' 'origin=' 'irq=timer' 'vec=reschedule' 'end=done' 'from=
 	'origin=work' 'origin=wheel hops=work'; do
 	refused "$bad" control "bad tree $bad"
 done
-# The last of these is not accepted later, either.
+# An instance with hops=work does not accept origin=wheel later, either.
 control "t tree hops=work origin=timer"
 refused "a change to origin=wheel" control "t tree origin=wheel"
 if echo wheel >$LT/t/origin; then fail "origin=wheel by its file"; fi

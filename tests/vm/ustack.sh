@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# With ustack=1, the alert of a late system call has the task's stack in user space: exactly its functions, in order, also
-# for a 32-bit program. The alert of the sleep in that call (offcpu) has the same stack. The alert of a request (block) has
-# the submitter's stack, also while the request hangs, and none if a kernel thread has submitted it. A program without
-# frame pointers, and frame pointers that lead nowhere, give a short stack and the reason. A reader without the
-# capability sees no address. Names are looked up while the process exists; later, only addresses are shown. Other
-# trackers refuse ustack=1. Each late switch-in has its alert, which waits for the end of the switch.
+# With ustack=1, the alert of a late system call has the task's stack in user space: exactly its functions, in order,
+# even for a 32-bit program. The alert of the sleep in that call (offcpu) has the same stack. The alert of a request
+# (block) has the submitter's stack, even while the request hangs, and no stack if a kernel thread has submitted the
+# request. A program without frame pointers, and frame pointers that lead nowhere, give a short stack and the reason. A
+# reader without the capability sees no address. Names are looked up while the process exists; later, only addresses are
+# shown. Other trackers refuse ustack=1. Each late switch-in has its alert, which waits for the end of the switch.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -79,7 +79,7 @@ assert_eq "$(grep -c ' comm="kworker/.* ustack=[^k]' /tmp/o)" 0 "stacks of kwork
 
 late late-nofp stay
 assert_eq "$(names)" inner "functions without frame pointers"
-shows 'probably has no frame pointers. Rebuild it with -fno-omit-frame-pointer'
+shows 'the program probably has no frame pointers: rebuild it with -fno-omit-frame-pointer'
 
 # A stripped program has no names without its debug file.
 late-stripped stay "$ms" &
@@ -88,8 +88,8 @@ wait_until 10 grep -q "\"pid\":$pid," /tmp/json
 grep "\"pid\":$pid," /tmp/json >/tmp/object
 assert_eq "$(names)" "" "functions of a stripped program"
 grep -q '"note":"functions without a name are in no symbol table, nor in a debug file"' /tmp/object || fail "no reason: $(cat /tmp/object)"
-# With it, and with files in its place that must not be read. What is written below /usr/lib disappears with the mount
-# namespace.
+# With the debug file, and with files in its place that must not be read. What is written below /usr/lib disappears with
+# the mount namespace.
 cat >/tmp/debug.sh <<'END'
 set -eu
 pid=$1 alerts=$2
@@ -203,7 +203,8 @@ latency-tracker run syscall threshold="$(patiently 20)ms" calls=nanosleep ustack
 cat /tmp/run
 tr -s ' \n' ' ' </tmp/run | grep -q 'in user space: inner+.* middle+.* outer+.* first+.* _start+' || fail "run"
 
-# No report of a switch-in stays behind, also when the instance is disabled and a CPU goes offline in the middle of switches.
+# No report of a switch-in stays behind, even if the instance is disabled or a CPU goes offline in the middle of
+# switches.
 control 'each offcpu threshold=0 kthreads=1 ustack=1 enabled=0'
 (while :; do sleep 0.001; done) &
 load=$!
@@ -220,7 +221,7 @@ cat $LT/each/stats
 [ "$(stat each alerts)" -gt 6 ] || fail "few switch-ins"
 assert_eq "$(($(stat each alerts) + $(stat each readers) + $(stat each negative)))" "$(stat each ended)" "alerts of switch-ins"
 
-# The other trackers refuse it, with the reason.
+# The other trackers refuse ustack=1, with the reason.
 for tracker in wakeup irq tree; do
 	refused_line "bad $tracker ustack=1" 'can be read by the task only, and it does not raise these alerts: "ustack"'
 done

@@ -21,7 +21,7 @@ load_module
 /usr/bin/taskset -p 1 $$ >/dev/null
 # Warm up: the first run of anything is slow under emulation.
 waits hog 1 5
-# So long that no other task takes as long, but less than a second, after which other tasks get
+# This is so long that no other task takes as long, but less than a second, after which other tasks get
 # their share.
 ms=$(patiently "$(patiently 20)")
 control "w wakeup threshold=$((ms * 3 / 4))ms wakeup_interval=0"
@@ -39,7 +39,7 @@ delay=$(field delay </tmp/alert)
 [ "$delay" -ge "${ms}000000" ] || fail "it waited $delay ns"
 ! in_time || [ "$delay" -lt 25000000 ] || fail "it waited $delay ns"
 assert_eq "$(field waker_tid </tmp/alert)" "$hog" "waker"
-# The hog, unless a kernel thread has waited, too, and runs first.
+# The victim follows the hog, unless a kernel thread has waited, too, and runs first.
 assert_eq "$(field prev_tid </tmp/alert)" "$(other_of next "$victim" "$(field time </tmp/alert)")" "who ran before"
 assert_eq "$(field cpu </tmp/alert) $(field target </tmp/alert) $(field migrated </tmp/alert)" "1 1 0" "cpu target migrated"
 assert_eq "$(field context </tmp/alert) $(field policy </tmp/alert) $(field prio </tmp/alert)" "task other 120" "context policy prio"

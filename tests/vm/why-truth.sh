@@ -3,14 +3,14 @@
 #
 # `latency-tracker why` names the right culprit, with its share, in eleven cases whose cause is known, five of which
 # have two causes at once. It names no innocent task. tests/why_truth.py has the cases, and states the truth of each
-# before `why` runs. A cause that is called unknown counts separately, and is accepted only where the case says so.
+# before `why` runs. A cause that is called unknown counts separately, and is accepted only where the case allows it.
 # long: stock rt
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, its root is without LTTng
 # timeout: 1800
-# worth: each case starts a flight recorder, and no other test judges `why` end to end
+# worth: each case starts a flight recorder, and no other test gives `why` two causes at once
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

@@ -2,9 +2,10 @@
 # shellcheck shell=sh
 #
 # `latency-tracker why` names the known cause of a delay, for a command, a process, a disk, and a cgroup with a quota:
-# from a trace, and without one from the alert alone. A late call is shown with its sleeps, even if each of them is shorter
-# than the threshold. A cgroup that is removed and created again is followed. A process that waits for work is not late.
-# However it ends, even by a signal or with an error, it leaves no instance, session, process, directory or module behind.
+# from a trace, and without a trace from the alert alone. A late call is shown with its sleeps, even if each sleep is
+# shorter than the threshold. A cgroup that is removed and created again is followed. A process that waits for work is
+# not late. However `why` ends, even by a signal or with an error, it leaves no instance, session, process, directory or
+# module behind.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -51,10 +52,10 @@ why 1 'cannot run /etc/passwd: EACCES' -- /etc/passwd
 why 1 'cannot run /no/such/command' --no-trace -- /no/such/command
 why 1 'no such cgroup of version 2' --cgroup /nosuch
 why 1 'no such cgroup of version 2' --cgroup /../../../tmp
-why 1 '--unit none.service: systemd is not running here; use -p PID or --cgroup PATH instead' --unit none.service
+why 1 '--unit none.service: systemd is not running here; use -p PID, -p NAME or --cgroup PATH instead' --unit none.service
 
 # Without a trace: the fields of the alert.
-# The program is in memory: its execve does not wait for the disk longer than the reader for the sleeper.
+# The program is already in memory. So its execve waits less for the disk than the reader waits for the sleeper.
 python3 /lt/tests/late.py pipe
 why 2 '(reader|sleeper)/[0-9]+: (read|clock_nanosleep), for [0-9.]+m?s, at [0-9:]{8} ' --no-trace -- python3 /lt/tests/late.py pipe
 grep -q 'the command has ended: exit status 0' /tmp/why.log || fail "no exit status of the command"
@@ -71,13 +72,16 @@ why 2 'delay \([^)]*\): (reader/[0-9]+ waited for sleeper/[0-9]+, which|sleeper/
 null_disk slow 200000000
 dd if=/dev/slow of=/dev/null bs=4k count=16000 iflag=direct &
 reader=$!
-why 2 'dd/[0-9]+ waited for disk slow\.' --over 100ms -o /tmp/kept -p $reader
+# The stack comes after the cause.
+why 2 'dd/[0-9]+ waited for disk slow\. .* in user space: ' --over 100ms -o /tmp/kept -p $reader
+grep -q '^latency-tracker: an operation of dd/[0-9]* took .*: saving and reading the trace$' /tmp/why.log ||
+	fail "no note before the trace is saved"
 rm -rf /tmp/kept/0001/trace
 latency-tracker captures -o /tmp/kept
 grep -q 'waited for disk slow' /tmp/kept/0001/explanation.txt || fail "the explanation is not kept"
 
 # The disk itself, with a threshold that is learned.
-why 2 'LONGEST LOST WHAT .*requests to a disk.* than [0-9.]+ms .* at the device, ' --disk slow -d 60s
+why 2 'LONGEST LOST WHAT .*requests to a disk.* than [0-9.]+ms .* at the device, .*Not seen with --disk: waits before a request exists ' --disk slow -d 60s
 kill $reader
 wait $reader || :
 
@@ -98,7 +102,7 @@ why 0 'have not ended yet: python3/[0-9]+, offcpu, for at least [^:]*: began bef
 kill -KILL $idle
 wait $idle || :
 
-# A call that consists of sleeps which are all shorter than the threshold: their stacks are shown.
+# A call consists of sleeps that are all shorter than the threshold: their stacks are shown.
 ip link set lo up
 python3 -c '
 import socket, threading, time
@@ -120,7 +124,7 @@ why 2 'during this time: python3/[0-9]+: off the CPU in state S, for [0-9.]+ms .
 kill $client
 wait $client || :
 
-# A quota of its cgroup.
+# A quota of a cgroup.
 if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	python3 /lt/tests/sched.py quota 1 10 600000 &
 	member=$!
@@ -133,6 +137,7 @@ fi
 # A cgroup that is created again; no other task is in it.
 GROUP=/sys/fs/cgroup/lt-again
 mkdir $GROUP
+: >/tmp/why.log
 latency-tracker why --no-trace --waits --over 500ms --cgroup /lt-again -d 10m >/tmp/why.log 2>&1 &
 run=$!
 in_a_while grep -q '^latency-tracker: waiting for an operation' /tmp/why.log
@@ -149,9 +154,10 @@ grep -q 'cgroup /lt-again: operations in up to .* may not have been seen (1 new 
 rmdir $GROUP
 nothing_left
 
-# A signal ends it, and leaves nothing.
+# A signal ends `why`, which leaves nothing behind.
 sleep 1000 &
 idle=$!
+: >/tmp/why.log
 latency-tracker why -p $idle --over 1s -d 10m >/tmp/why.log 2>&1 &
 run=$!
 in_a_while grep -q '^latency-tracker: waiting for an operation' /tmp/why.log
@@ -161,7 +167,7 @@ cat /tmp/why.log
 assert_eq $status 0 "the exit status after Ctrl-C"
 nothing_left
 
-# The next run removes the leftovers of a killed run, even if it is killed itself; the module stays.
+# The next run removes the leftovers of a killed run, even if that next run is killed, too. The module stays.
 latency-tracker why --no-trace -- sleep 1000 >/tmp/why.log 2>&1 &
 run=$!
 wait_until 60 pgrep -f '^sleep 1000' -P $run

@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 #
 # The alerts match the slow requests one by one: ftrace records every request at the same time, and
-# lt-witness computes from its trace which were slow. fio runs on three disks of known speed, with
-# thousands of fast requests (2 ms) and a few hundred slow ones (100 ms). The gap is wide because
-# emulation stretches time.
+# lt-witness computes from its trace which requests were slow. fio runs on three disks of known
+# speed, with thousands of fast requests (2 ms) and a few hundred slow ones (100 ms). The gap is
+# wide because emulation stretches time.
 #
 # Two probes on one tracepoint run one after another. The task that submits the requests has a
 # real-time priority, so no other task runs between the two, and the machine's clock counts

@@ -97,7 +97,7 @@ exec 3<&-
 cat /tmp/alerts
 listener=${tids% *} worker=${tids#* }
 python3 /lt/tests/tree.py sums /tmp/alerts || fail "they do not add up"
-# On a slow kernel, it is preempted so often that any number of middle steps is left out.
+# On a slow kernel, the listener is preempted so often that any number of middle steps is left out.
 left=''
 in_time || left='(more\(\d+\) (switch:\S+ )?)?'
 python3 /lt/tests/tree.py like /tmp/alerts 1 "irq:$line waking:$listener switch:$listener\\(lt_listener\\)/120 $left((preempted:\\d+(\\(\\S*\\))?/\\d+ switch:$listener|(sleep|lock):$listener waking:$listener(,by:\\S+)? switch:$listener\\(lt_listener\\))/120 )*begin:$listener done:$worker" ||
@@ -143,7 +143,7 @@ cat /tmp/alerts
 grep -q 'reason=timeout .* comm="lt_listener"' /tmp/alerts || fail "the listener was not found"
 control -t
 
-# A task that is on no chain starts one. Work that is never done is found while it hangs.
+# A task that is on no chain starts a chain. Work that is never done is found while it hangs.
 control 't tree end=work origin=work threshold=50ms timeout=100ms'
 control "no tree end=work origin=irq irq=$line threshold=0"
 exec 3<$LT/t/alerts

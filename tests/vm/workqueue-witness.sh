@@ -30,7 +30,7 @@ mkdir -p /tmp/disk
 mount /dev/disk /tmp/disk
 tracing 20000 workqueue
 work() {
-	# Enough items that one in a hundred may differ.
+	# lt-witness accepts a larger difference for one delay in a hundred: with fewer than a hundred items, for none.
 	for _ in $(seq 15); do run slow again freed delayed behind requeue; done
 	# fio must not preempt a worker between two probes.
 	chrt --idle 0 fio --name=w --directory=/tmp/disk --rw=randwrite --bs=4k --size=4M --fsync=64 --numjobs=2 --output=/dev/null
@@ -64,7 +64,7 @@ exact_part() {
 	exact "$2" --rule "$rule" --threshold 0 --expect-at-least 100
 }
 
-# of_all PART: from the alerts in /tmp/all, which have both times, make those of part=waiting or part=running.
+# of_all PART: from the alerts in /tmp/all, which have both times, make alerts of part=waiting or part=running.
 of_all() {
 	awk -v part="$1" '
 		{
@@ -82,7 +82,7 @@ for part in waiting running all; do
 	case $part in
 	all)
 		mv /tmp/alerts /tmp/all
-		# A barrier item, which waits for others to end, is not queued, so it is not tracked.
+		# A barrier item, which waits for other items to end, is not queued, so it is not tracked.
 		edit /tmp/trace grep -v wq_barrier_func
 		for time in waiting running; do
 			of_all $time

@@ -5,7 +5,7 @@
 # times, function, workqueue, worker and the task that queued them: an item that sleeps for 20 ms,
 # an item behind it, an item that is queued again while it runs or while it waits, an item that
 # frees itself, and a delayed item. A cancelled item is shown as cancelled in `pending`, and does
-# not time out. Its event is replaced when it is queued again.
+# not time out. Its event is replaced when the item is queued again.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -26,7 +26,7 @@ run slow
 control "w workqueue threshold=$((ms * 3 / 4))ms"
 exec 3<$LT/w/alerts
 
-# An item behind a slow one is queued a moment later, when the slow one may already run.
+# An item behind a slow item is queued a moment later, when the slow item may already run.
 moment=$((ms / 4))
 ! in_time || moment=1
 # near WHAT NS MS: check that NS is MS milliseconds, less at most that moment, and plus at most a
@@ -87,7 +87,7 @@ run leave
 sleep $((ms * 15 / 1000 + 1))
 grep 'func="lt_work_quick .* state=cancelled ' $LT/w/pending || fail "it does not show as cancelled"
 assert_eq "$(stat w timed_out)" 0 "timed out"
-# While an item waits behind another one, both time out: the stack shows where the running item is.
+# While an item waits behind another item, both time out: the stack shows where the running item is.
 run long &
 wait_until 10 stat_is w timed_out -ge 2
 cat $LT/w/pending
@@ -102,7 +102,7 @@ grep 'reason=timeout .* state=running ' /tmp/alerts | grep -q 'stack=".*lt_work_
 	fail "no stack of the worker"
 exec 3<&-
 
-# Each value of part= separately.
+# Each value of part= is tested separately.
 control "waiting workqueue part=waiting threshold=$((ms * 3 / 4))ms"
 control "running workqueue part=running threshold=$((ms * 3 / 4))ms"
 run behind

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Compiles src/lfht.c, which contains the inline functions of liburcu.
+//! Compiles src/lfht.c, which calls inline functions of liburcu.
 
 fn main() {
     println!("cargo::rerun-if-changed=src/lfht.c");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * latency_tracker:alert, emitted at the instant when a delay is found to be too
- * long. args are words that hold the tracker's own fields; Documentation/ABI/testing
- * defines their bits. stack is the task's stack in the kernel: for a timeout, for
+ * latency_tracker:alert, emitted when a delay is found to be too long. args are
+ * words that hold the tracker's own fields; Documentation/ABI/testing defines
+ * their bits. stack is the task's stack in the kernel: for a timeout, for
  * reason=stack, and for any alert of offcpu, runqueue, lock and reclaim.
  * latency_tracker:alert_TRACKER has the tracker's own fields by name and type
  * instead.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The argument that the tracepoints of latency_tracker pass to their probes: one
- * alert. Valid only during the call. Times are CLOCK_MONOTONIC in nanoseconds.
+ * alert. It is valid only during the call. Times are CLOCK_MONOTONIC in nanoseconds.
  */
 #ifndef _LATENCY_TRACKER_ALERT_H
 #define _LATENCY_TRACKER_ALERT_H

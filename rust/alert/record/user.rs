@@ -40,7 +40,8 @@ pub(crate) enum End {
     None = 6,
     /// The alert was raised by another task, or by an interrupt.
     Elsewhere = 7,
-    /// There is no stack: the task is a kernel thread, or works for the kernel in a process.
+    /// There is no stack: the task is a kernel thread, or a kernel worker in a process, such as a
+    /// worker of io_uring.
     Kernel = 8,
 }
 
@@ -49,7 +50,7 @@ const KERNEL: Mark = Mark((End::None as u8) << LEN_BITS | LEN_MASK);
 const _: () = assert!(USER_DEPTH < LEN_MASK as usize);
 
 impl End {
-    /// All but `Kernel`, by their numbers.
+    /// All ends but `Kernel`, by their numbers.
     const ALL: [End; 8] = [
         End::Unasked,
         End::Outermost,
@@ -98,7 +99,7 @@ impl Mark {
         }
     }
 
-    /// Returns where they end.
+    /// Returns where the addresses end.
     pub(crate) fn end(self) -> End {
         match self {
             KERNEL => End::Kernel,

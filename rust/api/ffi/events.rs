@@ -74,8 +74,8 @@ unsafe fn copy(words: &[u64], size: usize, to: *mut c_void, room: usize) -> usiz
 
 // The functions that follow are documented in include/latency_tracker.h. They share these
 // contracts: a pointer to a tracker comes from `latency_tracker_create`, and the tracker is not
-// destroyed before the call returns; a reference was handed out and not returned yet; keys and data
-// have the size given in the arguments or the configuration.
+// destroyed before the call returns; a reference was handed out and has not been returned; keys and
+// data have the size given in the arguments or the configuration.
 
 #[no_mangle]
 unsafe extern "C" fn latency_tracker_event_in_at(

@@ -13,7 +13,7 @@
 //! A tracker declares only exceptions ([`Rules`]): the record has the list of fields. The position
 //! of a field in an event is found with the tracker's own function that unpacks an event for an
 //! alert. A search finds the bit of the event that becomes the first bit of the field, and then the
-//! bits that become the next ones. The result is checked against that function with random events.
+//! bits that become its next bits. The result is checked against that function with random events.
 //! A field that is not simply copied from the event has no source.
 //!
 //! # Contexts

@@ -37,8 +37,8 @@ impl Works {
     /// Adds an instance, until the result is dropped. The caller holds the registry's lock. Fails
     /// with `ENOMEM`.
     pub(super) fn add(self: &Arc<Self>, work: Arc<dyn Work>) -> Result<Listed> {
-        // Allocated and freed without the lock, which programs that mark work take. Under the
-        // registry's lock, the list does not grow meanwhile.
+        // The memory is allocated and freed without the lock, since programs that mark work wait
+        // for the lock. Under the registry's lock, the list does not grow meanwhile.
         let len = self.list.lock().len();
         let mut longer = KVec::with_capacity(len + 1, GFP_KERNEL)?;
         let mut list = self.list.lock();
@@ -52,14 +52,14 @@ impl Works {
         Ok(Listed { works, work })
     }
 
-    /// Marks the start of work, for all instances that wait for work. Fails with `ENODEV` if none
-    /// of them is enabled, or `ENOSPC` if one has no room for more.
+    /// Marks the start of work, for all instances that wait for work. Fails with `ENODEV` if no
+    /// such instance is enabled, or `ENOSPC` if one has no room for more work.
     pub(crate) fn begin(&self, cookie: Cookie<'_>) -> Result {
         self.each(|work| work.begin(cookie))
     }
 
-    /// Marks work as done, for all instances that wait for work. Fails with `ENODEV` if none of
-    /// them is enabled.
+    /// Marks work as done, for all instances that wait for work. Fails with `ENODEV` if no such
+    /// instance is enabled.
     pub(crate) fn done(&self, cookie: Cookie<'_>) -> Result {
         self.each(|work| work.done(cookie))
     }

@@ -7,8 +7,9 @@
 //! must not call the function that it follows.
 //!
 //! To follow a return, fprobe needs room on the task's shadow stack: at most 32 words for all
-//! probes of the function. It counts the calls that it misses for want of room ([`What::Result`]),
-//! unless the stack is so full that fprobe is not even called. A probe of the entry needs no room.
+//! probes of the function. With [`What::Result`], fprobe counts the calls that it misses for want
+//! of room, unless the stack is so full that fprobe is not even called. A probe of the entry needs
+//! no room.
 //!
 //! C header: [`include/linux/fprobe.h`](srctree/include/linux/fprobe.h)
 //!
@@ -35,9 +36,9 @@ pub(crate) type CallFn = unsafe extern "C" fn(owner: *mut c_void, word: u64);
 pub(crate) enum What<T> {
     /// The first argument, at the entry.
     Argument,
-    /// The result, at the return. This function is called with the owner and a number of further
-    /// calls that fprobe has missed, by [`Calls::collect_missed`] and when [`Calls`] is dropped. It
-    /// may sleep.
+    /// The result, at the return. [`Calls::collect_missed`] and the drop of [`Calls`] call this
+    /// function with the owner, and with the number of calls that fprobe has missed since the last
+    /// time. The function may sleep.
     Result(fn(&T, u64)),
 }
 
@@ -134,7 +135,7 @@ impl<T: Target> Calls<T> {
 }
 
 impl<T> Calls<T> {
-    /// Passes the number of calls that fprobe has missed since the last time to the owner.
+    /// Passes to the owner the number of calls that fprobe has missed since the last time.
     pub(crate) fn collect_missed(&mut self) {
         // SAFETY: Valid until it is freed by `drop`.
         let missed = unsafe { helpers::lt_calls_missed(self.raw.as_ptr()) };

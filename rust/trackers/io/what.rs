@@ -18,7 +18,8 @@ pub(crate) enum Detail {
     Request(block::Detail),
 }
 
-/// Marks a system call; stored where a request has its device and flags, and never equal to those.
+/// Marks a system call. It is stored where a request has its device and flags, and differs from
+/// every device with flags.
 const CALL: u64 = u64::MAX;
 
 impl Record for Detail {

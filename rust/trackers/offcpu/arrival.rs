@@ -30,10 +30,10 @@
 //!
 //! # Contexts
 //!
-//! Preemption is off from the one tracepoint to the other, on one CPU, and every switch reaches the
-//! second one: at the end of `__schedule`, or in `schedule_tail` if the task is new. So one slot
-//! per CPU is enough: it is free at each `sched_switch`, and no other code accesses it between the
-//! two tracepoints. The probe at `sched_exit_tp` is attached as long as reports can be stored.
+//! Preemption is off from `sched_switch` to `sched_exit_tp`, on one CPU. Every switch reaches
+//! `sched_exit_tp`: at the end of `__schedule`, or in `schedule_tail` if the task is new. So one
+//! slot per CPU is enough: it is free at each `sched_switch`, and no other code accesses it between
+//! the two tracepoints. The probe at `sched_exit_tp` is attached as long as reports can be stored.
 
 use super::WORDS;
 use crate::{
@@ -71,7 +71,7 @@ pub(super) struct Arrivals(PerCpu<Slot>);
 
 /// A report that has waited.
 pub(super) struct Waited {
-    /// Without key and data: the details have been made from them.
+    /// The event, without its key and data: the details have been made from them.
     pub(super) late: Late<1, WORDS>,
     pub(super) details: Details,
     stack: [u64; DEPTH_MAX],
@@ -128,7 +128,7 @@ impl Arrivals {
     /// Takes the report that waits on this CPU, if there is one.
     pub(super) fn take(&self, guard: &PreemptGuard) -> Option<Waited> {
         let slot = self.0.this::<Kernel>(guard);
-        // Relaxed, all: as in `put`.
+        // Relaxed for all words, as in `put`.
         let word = |at: usize| slot.get(at).map_or(0, |word| word.load(Relaxed));
         let kind = word(0);
         if kind & FULL == 0 {

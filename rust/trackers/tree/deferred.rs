@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Deferred work: items for workers, functions for other CPUs, timers of the wheel for a tick.
+//! Deferred work: items for workers, functions for other CPUs, timers of the wheel for later ticks.
 //!
 //! ```text
 //!   on a chain                                    in a worker
@@ -12,29 +12,30 @@
 //! ```
 //!
 //! A worker is woken for a queue, and takes the first item from it: only `workqueue_execute_start`
-//! shows which work that is. So from there to the end of the work, the worker has the chain of the
-//! work, or none. Of the chain on which the worker was woken, only the steps that show how the
-//! worker came to the work are kept. But a worker that is the target itself (`kthreads=1`) keeps
-//! its own chain. A work item that a softirq executes (`WQ_BH`) is on the chain of that softirq.
+//! shows which item that is. So from that tracepoint to the end of the work, the worker has the
+//! chain of the work, or none. Of the chain on which the worker was woken, only the steps that show
+//! how the worker came to the work are kept. But a worker that is the target itself (`kthreads=1`)
+//! keeps its own chain. A work item that a softirq executes (`WQ_BH`) is on the chain of that
+//! softirq.
 //!
 //! A queued work item may be cancelled, which has no tracepoint. Its tip is dropped when the work
 //! is queued again, or by an occasional search, which reads the memory of the work as the tracker
 //! `workqueue` does. The tip is not reported.
 //!
 //! The work items of kthread workers are followed in the same way, by their own tracepoints. A
-//! kthread worker is woken only if it is idle: its own tracepoints are the only link to a work item
+//! kthread worker is woken only if it is idle: these tracepoints are the only link to a work item
 //! that is queued while the worker is busy.
 //!
-//! Documentation/design/testing.md lists the traps by number.
+//! "Trap N" is a row of the table of kernel traps in Documentation/design/testing.md.
 //!
 //! # Two CPUs
 //!
 //! A work item is queued at most once at a time, and is queued and taken under the lock of its pool
 //! or worker: the worker finds the tip, if it was made. The tip gets the worker as its new key,
-//! under which nothing else is live then except a tip in doubt: the worker has dropped its own. The
-//! search may find a work item just as the item is taken and queued again, so the search drops only
-//! a tip that still has the queueing time that it has seen. A call is queued under the lock of its
-//! structure, and taken by the CPU that it was queued for.
+//! under which nothing else is live then except a tip in doubt: the worker has dropped its own tip.
+//! The search may find a work item just as the item is taken and queued again. So the search drops
+//! a tip only if the tip still has the queueing time that the search has read. A call is queued
+//! under the lock of its structure, and taken by the CPU that it was queued for.
 //!
 //! # Contexts
 //!
@@ -68,8 +69,8 @@ const CALL: u64 = 2;
 const KTHREAD_WORK: u64 = 3;
 const BITS: u64 = 3;
 
-/// Pauses in nanoseconds between searches for cancelled work items: if there may be some, and if
-/// not.
+/// Pauses between searches for cancelled work items, in nanoseconds: `SOON` while work items wait,
+/// `LATER` while none does.
 const SOON: u64 = 1_000_000_000;
 const LATER: u64 = 4_000_000_000;
 
@@ -365,14 +366,14 @@ impl Probes {
         }
         let engine = self.core.engine();
         let mut waits = false;
-        // Cannot fail, as the closure does not.
+        // This cannot fail, since the closure does not.
         let _ = engine.each_pending(|event| {
             let is_queued = Counts(event.data[CHAIN_AT + COUNTS]).state() == State::Queued;
             waits |= is_queued && [WORK, KTHREAD_WORK].contains(&(event.key[0] & BITS));
             // A work item of a kthread worker is put on its list shortly after its tip is made.
             let age = Kernel::now().saturating_sub(event.data[CHAIN_AT + LAST]);
             if age >= SOON && is_cancelled(&event.key, &event.data) {
-                // Only if the work was not queued again since.
+                // Drops the tip only if the work has not been queued again.
                 let (start, last) = (event.start, event.data[CHAIN_AT + LAST]);
                 let is_it = |tip: &Tip<'_>| {
                     tip.start() == start

@@ -22,10 +22,10 @@
 //!   1 the waker still holds its lock, since it waits until the task has left its CPU; or it has
 //!   set the state to `WAKING`, and left the wakeup to that CPU. If neither is true, the waking is
 //!   over: case 2, and the tip is dropped.
-//! - *The switch to the task.* If it has slept in between, this waking has ended that sleep: a
-//!   later one would have dropped the tip. The task has slept if it has left its CPU voluntarily,
-//!   which the kernel counts before `sched_switch`; if not, it was only preempted, and the tip is
-//!   dropped.
+//! - *The switch to the task.* If the task has slept in between, this waking has ended that sleep:
+//!   a later waking would have dropped the tip. The task has slept if it has left its CPU
+//!   voluntarily, which the kernel counts before `sched_switch`. If not, the task was only
+//!   preempted, and the tip is dropped.
 //! - *The waker itself*, when the tip has been made: if the task has gone to sleep meanwhile, the
 //!   waker's view is final, since only the waker can end that sleep. If the task has left its CPU
 //!   meanwhile, and is awake, it did not sleep, and the tip is dropped. The waker reads first
@@ -47,13 +47,13 @@
 //! # Two CPUs
 //!
 //! One word counts the tips in doubt, and all probes read it first: a tip is counted from before it
-//! is made until it is decided. Relaxed is enough. A waking sees the stores of earlier wakings of
-//! the task, by the lock of the task. In case 2 the waker takes the lock of the runqueue before the
-//! waking ends, as the task's CPU does for the next switch; in case 1 the waker takes the lock of
-//! the runqueue that it puts the task on, from which the task is then switched in. A switch that is
-//! concurrent with the waking may not see the tip. In case 1 that is harmless: all that the switch
-//! would have done is to end the doubt, so that a timeout may report the tip; if the task was
-//! preempted, the switch would not have done even that. (If the task stays runnable because of a
+//! is made until its case is decided. Relaxed is enough. A waking sees the stores of earlier
+//! wakings of the task, by the lock of the task. In case 2 the waker takes the lock of the runqueue
+//! before the waking ends, as the task's CPU does for the next switch. In case 1 the waker takes
+//! the lock of the runqueue that it puts the task on, from which the task is then switched in. A
+//! switch that is concurrent with the waking may not see the tip. In case 1 that is harmless: the
+//! switch would only have ended the doubt, so that a timeout may report the tip. If the task was
+//! preempted, the switch would have left the tip in doubt. (If the task stays runnable because of a
 //! signal, and another task is picked at that moment, the first task's chain may begin with this
 //! waking, though that task never slept.)
 //!
@@ -123,8 +123,8 @@ impl Probes {
         // still awake after that, the next switch sees the tip, or leaves the decision to a later
         // switch.
         fence(Ordering::SeqCst);
-        // Read first, so that a sleep for which the task has left is seen in the read of the
-        // runqueue, which begins with an acquire.
+        // The count is read first, so that a sleep for which the task has left is seen in the read
+        // of the runqueue, which begins with an acquire.
         let has_left = wakee.leaves() != leaves;
         if !wakee.is_awake() {
             let sleep = Sleep::of_sleeper(&wakee);
@@ -148,7 +148,7 @@ impl Probes {
         if state.is_preempted() {
             return;
         }
-        // Not claimed: a waker that drops the tip must find it.
+        // The tip is not claimed: a waker that drops the tip must find it.
         let is_there = |event: &EventCopy<1, DATA>| {
             Counts(event.data[CHAIN_AT + COUNTS]).state() == State::Doubted
         };

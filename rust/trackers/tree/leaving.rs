@@ -9,7 +9,7 @@
 //!
 //!   sys_exit                     sched_switch, sys_exit
 //!   -----|-----> user space ... -----------|
-//!     noted, end                     this is seen
+//!     noted, end                     end detected
 //! ```
 //!
 //! The kernel enforces the quota of a cgroup on the way back to user space, after `sys_exit`, by
@@ -38,7 +38,8 @@ use crate::{
     sys::{platform::Kernel, sched::State as Sleep, task::TaskRef},
 };
 
-/// Whether the chain of a tip has ended at the note, unless its task is stopped after all.
+/// Whether the task of a tip may be in user space. Then the chain has ended at the note, unless the
+/// task is stopped on its way.
 pub(super) fn may_be_in_user_space(data: &Data) -> bool {
     Counts(data[CHAIN_AT + COUNTS]).state() == State::Leaving && data[NOTES_AT + SLEPT] != 0
 }

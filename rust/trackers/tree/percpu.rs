@@ -300,9 +300,10 @@ impl Cpus {
         raised.is_some_and(|raised| raised.load(Relaxed) & TAKEN != 0)
     }
 
-    /// Raises a softirq on the chain that `make` makes; `make` returns the start of the chain, and
-    /// whether it is wanted. Returns `false` if the softirq was already raised on a known chain:
-    /// that chain stays if it is wanted; if not, the new one replaces it. Interrupts are off.
+    /// Notes that a softirq is raised on the chain that `make` makes; `make` returns the start of
+    /// the chain, and whether it is wanted. Returns `false` if the softirq was already raised on a
+    /// known chain: that chain stays if it is wanted; if not, the new one replaces it. Interrupts
+    /// are off.
     pub(super) fn raise(
         &self,
         guard: &Guard,
@@ -331,7 +332,7 @@ impl Cpus {
             // An unwanted chain is dropped even if no new chain replaces it.
             None => 0,
         };
-        // Stored last: interrupts are off, so `serve` takes the chain before or after all of this.
+        // Interrupts are off, so `serve` takes the chain before or after all of these stores.
         raised.store(at << CHAIN_SHIFT | taken, Relaxed);
         is_first
     }
@@ -408,8 +409,8 @@ impl Cpus {
         }
     }
 
-    /// Notes that the function of a timer is called in a softirq that the current task serves; the
-    /// timer was not due before `since`.
+    /// Notes that the function of a timer is called in a softirq that the current task serves.
+    /// `since` is when the timer's clock was last set, or 0: an earlier due time counts as `since`.
     #[inline(always)]
     pub(super) fn enter_soft_timer(
         &self,

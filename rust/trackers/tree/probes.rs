@@ -11,7 +11,7 @@
 //!               (percpu)         tip                  tip (percpu)       tip, (percpu)
 //! ```
 //!
-//! Documentation/design/testing.md lists the traps by number.
+//! "Trap N" is a row of the table of kernel traps in Documentation/design/testing.md.
 
 use super::{
     chain::{Kind, Look, Step, Words},
@@ -78,7 +78,7 @@ impl causes::Observer for Probes {
 
     #[inline(always)]
     fn timer_entered(&self, guard: &Guard, timer: HighRes<'_>) {
-        // The clock first: fewer values must be kept in registers during the call.
+        // The clock is read first: fewer values must be kept in registers during the call.
         let (called, on_cpu) = (Kernel::now(), self.own.cpu(guard));
         match timer.read_monotonic() {
             Some(timer) => on_cpu.enter_timer(&timer, 0, called),
@@ -246,7 +246,8 @@ impl Probes {
     /// Handles a softirq that is raised on a chain, or raised again.
     #[inline(never)]
     fn raised_further(&self, guard: &Guard, vector: usize, context: Context, current: TaskRef<'_>) {
-        // Usually raised in an interrupt that does nothing else. The rare cases are a tail call.
+        // A softirq is usually raised in an interrupt that does nothing else. The other cases are
+        // handled by a tail call.
         let on_cpu = self.own.cpu(guard);
         if may_be_waking(guard) || context != Context::Hardirq || !on_cpu.is_plain_interrupt() {
             return self.raised_elsewhere(guard, vector, context, current);
@@ -384,7 +385,7 @@ impl Probes {
     /// Makes the chain to a running kernel thread, and returns its start.
     #[inline(never)]
     fn chain_of(&self, guard: &Guard, current: TaskRef<'_>, chain: &mut impl Words) -> Option<u64> {
-        // Not the task's next tip, which is in doubt.
+        // The task's next tip, which is in doubt, is skipped.
         let engine = self.core.engine();
         let event = engine.copy_of(guard, &key(&current), is_running_copy)?;
         chain.copy_from(&settled(&event.data));

@@ -247,7 +247,7 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
         }
         Kind::Waking => {
             f.write_fmt(fmt!("{tid}"))?;
-            // Only for a waker that is not on the chain.
+            // Only a waker that is not on the chain has a name here.
             if name != [0; 2] {
                 f.write_fmt(fmt!(",by:{}", chain::waker_of(subject)))?;
                 write_named(f, &name, b' ')?;

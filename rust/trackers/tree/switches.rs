@@ -98,8 +98,8 @@ impl Taken<'_> {
         }
     }
 
-    /// Appends the step to a tip with notes. By value, so that the common case keeps all of it in
-    /// registers.
+    /// Appends the step to a tip with notes. Takes the step and the tip by value, so that the
+    /// common case keeps both in registers.
     #[inline(never)]
     fn append_unsettled(self, mut tip: Tip<'_>, now: u64) {
         let mut chain = settled_chain(&tip);
@@ -258,8 +258,8 @@ impl Probes {
         if counts.is_target() && is_end {
             return self.ends(guard, tip, now);
         }
-        // The step has the name of the task at its first switch-in, and after a wait that was
-        // noted.
+        // The step has the task's name if this is the task's first switch-in on the chain, or
+        // follows a noted sleep.
         let is_named =
             !is_of_running(counts) || !is_settled(tip) && counts.state() != State::Leaving;
         let cpu = tasks::this_cpu(guard);
@@ -271,10 +271,10 @@ impl Probes {
         Next::Keep
     }
 
-    /// Handles the move of a task that may have a tip to another CPU. The task is not switched in
-    /// meanwhile, and no other CPU makes a step of a waiting tip: see "Two CPUs". A tip in doubt is
-    /// left alone, since the next waker must find it: if the task is moved, its wait remains
-    /// unknown.
+    /// Handles the move to another CPU of a task that may have a tip. While the task is moved, it
+    /// is not switched in, and no other CPU claims its waiting tip: see "Two CPUs" in tips.rs. A
+    /// tip in doubt is left alone, since the next waker must find it: if the task is moved, its
+    /// wait remains unknown.
     pub(super) fn moved(&self, guard: &Guard, task: &TaskRef<'_>, to: u32) {
         let waits = |tip: &Tip<'_>| !is_in_doubt(tip) && Seen(tip).is_waiting();
         let change = |tip: &mut Tip<'_>| {
@@ -289,8 +289,8 @@ impl Probes {
     }
 
     /// Returns the totals of this CPU at `now`, its logs until this switch, and the minimum length
-    /// of a wait for which they are reported: a sixteenth of the threshold. A chain of steps that
-    /// are all shorter would need more of them than there is room for.
+    /// of a wait for which they are reported: a sixteenth of the threshold. A late chain with only
+    /// shorter steps would need more steps than there is room for.
     #[inline(always)]
     fn spent_here(&self, guard: &Guard, now: u64) -> Option<(Spent, Logs<'_>, u64)> {
         let logs = self.own.logs(guard)?;

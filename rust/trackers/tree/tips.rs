@@ -11,7 +11,7 @@
 //!                                        (or preempted) switched in
 //! ```
 //!
-//! Documentation/design/testing.md lists the traps by number.
+//! "Trap N" is a row of the table of kernel traps in Documentation/design/testing.md.
 //!
 //! # Two CPUs
 //!
@@ -24,19 +24,21 @@
 //! - The CPU of the task changes and ends the tip, as its owner. A switch-out is only applied to a
 //!   tip that is `Running` or `Leaving`: a tip in any other state is already the task's next one,
 //!   from a waker that was faster.
-//! - A waker that finds the task asleep makes a new tip. If the task sleeps in the middle of its
-//!   work, by its state, the waker only notes the waking on the existing tip.
-//! - A waker that finds the task awake only notes that on the existing tip. The task may still go
-//!   to sleep in the next moment, so the waker makes a new tip, too, which is in doubt (doubts.rs).
-//! - A task without a tip that waits for a lock, asleep or awake, gets none from its waker.
+//! - A waker that finds the task asleep makes a new tip. If the task's state shows that it sleeps
+//!   in the middle of its work, the waker only notes the waking on the existing tip.
+//! - A waker that finds the task awake notes that on the existing tip. The task may still go to
+//!   sleep in the next moment, so the waker also makes a new tip, which is in doubt (doubts.rs).
+//! - A task that waits for a lock, asleep or awake, and has no tip gets none from its waker.
 //! - While the task waits for a CPU, it may be moved to another one: by its waker, before the task
-//!   is on a runqueue, or by a CPU that holds the locks of both runqueues. In neither case is the
-//!   task switched in meanwhile. The notes about the wait move with the task.
+//!   is on a runqueue, or by a CPU that holds the lock of the task's runqueue. That CPU first takes
+//!   the task off the runqueue (`TASK_ON_RQ_MIGRATING`); only a throttled deadline task is already
+//!   off it. In each case the task is put on a runqueue after the move, so it is not switched in
+//!   meanwhile. The notes about the wait move with the task.
 //!
-//! So no two CPUs claim a tip at the same time, and a note hides nothing from the owner
-//! (engine/step.rs). The new tip does not drop an older tip of its key when it starts: the older
-//! one is about to end in `sched_switch`, perhaps with an alert. The exit of a task removes its
-//! tip. If an address is reused nevertheless, the start time of the task differs.
+//! So no two CPUs claim a tip at the same time. A note, unlike a claim, does not hide the tip from
+//! its owner (engine/step.rs). The new tip does not drop an older tip of its key when it starts:
+//! the older one is about to end in `sched_switch`, perhaps with an alert. The exit of a task
+//! removes its tip. If an address is reused nevertheless, the start time of the task differs.
 
 use super::{
     chain::{
@@ -69,7 +71,7 @@ pub(super) fn counts(tip: &Tip<'_>) -> Counts {
     Counts(tip.word(CHAIN_AT + COUNTS))
 }
 
-/// The chain of a tip without its notes, or of an event that may start.
+/// The chain of a tip without its notes, or the chain of a draft (engine/draft.rs).
 pub(super) struct InTip<'a>(pub(super) Tip<'a>);
 
 impl Look for InTip<'_> {

@@ -3,7 +3,8 @@
 //! Handles the waking of a task: a chain continues to the task, or the waking is noted on its
 //! existing tip.
 //!
-//! See "Two CPUs" in tips.rs. Documentation/design/testing.md lists the traps by number.
+//! See "Two CPUs" in tips.rs. "Trap N" is a row of the table of kernel traps in
+//! Documentation/design/testing.md.
 
 use super::{
     chain::{note, Kind, State, Step, Words, MERGED, NOTES, PLACE, WAKER, WOKEN},
@@ -175,7 +176,7 @@ impl Probes {
         let waking = Waking::new(wakee, cpu, now, None);
         let mut chain = InTip(draft.open());
         let is_of_thread = || waking.is_of_thread();
-        // Read again where it is needed: keeping the first result would cost a register.
+        // The context is read again: keeping the first result would cost a register.
         let context = Context::current();
         let start = self.chain(guard, context, &current, &mut chain, cpu, is_of_thread);
         let Some(start) = start else { return };
@@ -274,7 +275,7 @@ impl Probes {
     #[inline(never)]
     fn is_target(&self, wakee: TaskRef<'_>, first_cpu: u32) -> bool {
         let core = &self.core;
-        // By default, all threads of programs.
+        // By default, all threads of programs are targets.
         if core.are_default(TARGETS) {
             return !wakee.is_of_kernel();
         }

@@ -9,8 +9,8 @@
  * that wakes no task touches one per-CPU map. A timer in a softirq extends the
  * softirq's path in place. What comes after a wakeup is stored by task in a hash map,
  * in place. They keep no names, do not search for paths that do not end, and count
- * whatever preempts a softirq on PREEMPT_RT as part of it. They forget a task that
- * dies only when its number is used again.
+ * whatever preempts a softirq on PREEMPT_RT as part of it. They do not forget a dead
+ * task until its number is used again.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -20,7 +20,7 @@
 
 #define E2BIG 7
 #define SLOTS 64
-/* There are ten. With a power of two, a mask bounds the index. */
+/* The kernel has ten softirqs. With a power of two, a mask bounds the index. */
 #define SOFTIRQS 16
 /* Steps of a path up to a wakeup. The first is the expiry of a timer, if there is one. */
 #define EARLY 8
@@ -293,7 +293,7 @@ int BPF_PROG(expired)
 
 	if (!cpu)
 		return 0;
-	/* A timer of an interrupt may be nested in one of a softirq, not the other way round. */
+	/* A timer of an interrupt may be nested in a timer of a softirq, not vice versa. */
 	if (cpu->timer.number) {
 		cpu->timer.number = 0;
 		return 0;

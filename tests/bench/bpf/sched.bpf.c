@@ -14,7 +14,7 @@
  *   hash     the time alone
  *   storage  the time alone, in the storage of the task
  *
- * None of them searches for waits that do not end, or counts pending ones.
+ * No variant searches for waits that do not end, or counts pending waits.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * soak: uses and counts all idle time of a processor. With one processor whose clock
- * counts instructions, the remaining instructions are exactly those of other work.
+ * counts instructions, the remaining instructions are exactly the cost of other work.
  *
  * usage: soak FILE
  *

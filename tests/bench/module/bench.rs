@@ -4,7 +4,7 @@
 //!
 //! The files of the engine are compiled into this module unchanged, and called in loops with
 //! interrupts off ([`meter`]). Loading it runs everything and prints a line for each figure,
-//! `result NAME LIVE TOTAL CALLS`; scripts/bench makes a table of them.
+//! `result NAME LIVE TOTAL CALLS`; scripts/bench makes a table of these lines.
 //!
 //! Given BPF programs (tests/bench/bpf), it measures these instead of the engine.
 //!
@@ -167,7 +167,7 @@ const WAYS: [(What, &str); 49] = [
     (What::Chain, "tree_timed_chain"),
 ];
 
-/// Scenarios with empty probes, in the order of scripts/bench. Their numbers follow those of
+/// Scenarios with empty probes, in the order of scripts/bench. Their numbers follow the numbers of
 /// [`WAYS`].
 const EMPTY_WAYS: [(What, &str); 8] = [
     (What::Irq, "empty_irq"),

@@ -151,7 +151,7 @@ struct ltb_way {
 	struct hrtimer timer;
 	/* The name of the current task, saved while the task looks like a softirq thread. */
 	char comm[TASK_COMM_LEN];
-	/* A task of user space, one of the kernel, and the one that loads us. */
+	/* A task of user space, a kernel thread, and the task that loads us. */
 	struct task_struct *init;
 	struct task_struct *kthreadd;
 	struct task_struct *thread;
@@ -174,8 +174,8 @@ static void ltb_work_run(struct work_struct *work)
 
 /*
  * Only kernel/workqueue.c knows the layouts of a pool_workqueue and of the workqueue
- * that it points to: here, each word of the former points to the latter, which is all
- * zeroes.
+ * that it points to: here, each word of the pool_workqueue points to the workqueue,
+ * which is all zeroes.
  */
 static bool ltb_work_new(struct ltb_way *way)
 {
@@ -468,7 +468,7 @@ static noinline void ltb_raise_in_irq(const struct ltb_way *way)
 	preempt_count_sub(HARDIRQ_OFFSET);
 }
 
-/* Simulates that interrupt while another task seems to run, and the thread seems to sleep. */
+/* ltb_raise_in_irq() while another task seems to run, and the softirq thread to sleep. */
 static noinline void ltb_raise(const struct ltb_way *way)
 {
 	struct task_struct *thread = way->thread;

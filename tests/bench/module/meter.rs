@@ -5,8 +5,9 @@
 //!
 //! In a machine whose time is the number of executed instructions (scripts/vm --icount 0), the
 //! counter advances by one with each instruction, so the figures are exact and the same in every
-//! run. On arm64 that takes a counter of 1 GHz, which QEMU's CPU `max` has; those of its older CPUs
-//! have 62.5 MHz. Elsewhere the figures are cycles of the counter, with the usual noise.
+//! run. On arm64 this requires a counter of 1 GHz, which QEMU's CPU `max` has; QEMU's older CPUs
+//! have a counter of 62.5 MHz. Elsewhere the figures are cycles of the counter, with the usual
+//! noise.
 
 use crate::sys;
 use kernel::prelude::*;
@@ -56,7 +57,7 @@ impl Meter {
     }
 }
 
-/// Executes 1,000 instructions, and those of the call.
+/// Executes 1,000 instructions, not counting the call itself.
 #[inline(never)]
 fn thousand() {
     // SAFETY: Does nothing.

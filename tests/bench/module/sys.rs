@@ -2,6 +2,9 @@
 
 //! The modules of rust/sys that the engine needs (a new module must be added here), and glue.c.
 
+#[cfg(target_arch = "aarch64")]
+#[path = "../../../rust/sys/arm64.rs"]
+pub(crate) mod arm64;
 #[path = "../../../rust/sys/atomic.rs"]
 pub(crate) mod atomic;
 #[path = "../../../rust/sys/bindings.rs"]
@@ -130,21 +133,21 @@ impl Drop for Objpool {
 pub(crate) struct Bpf(NonNull<glue::BpfProg>);
 
 impl Bpf {
-    /// Returns the program behind a file descriptor of this task. Fails with `EBADF`, also if the
-    /// descriptor is of a program that is not jitted, or not of the type raw tracepoint.
+    /// Returns the program behind a file descriptor of this task. Fails with `EBADF` unless it is a
+    /// jitted program of the type raw tracepoint.
     pub(crate) fn from_fd(fd: u64) -> Result<Self> {
         let fd = c_int::try_from(fd)?;
         // SAFETY: Called by a task, when the module loads.
         let prog = unsafe { glue::ltb_bpf_get(fd) };
-        // INVARIANT: As `ltb_bpf_get` says.
+        // INVARIANT: Guaranteed by `ltb_bpf_get`.
         Ok(Self(NonNull::new(prog).ok_or(EBADF)?))
     }
 
     /// Runs the program with a key of two words as arguments.
     #[inline(always)]
     pub(crate) fn run(&self, _: &PreemptGuard, args: &[u64; 2]) -> u32 {
-        // SAFETY: By the type invariant; the guard keeps this CPU and stands for the RCU lock.
-        // The programs of tests/bench/bpf use two arguments.
+        // SAFETY: By the type invariant; the guard keeps preemption off, so this is an RCU
+        // read-side critical section, too. The programs of tests/bench/bpf use two arguments.
         unsafe { glue::ltb_bpf_run(self.0.as_ptr(), args.as_ptr()) }
     }
 }
@@ -223,7 +226,7 @@ impl Switches {
 pub(crate) struct Way(NonNull<glue::Way>);
 
 impl Way {
-    /// Creates the scenario with this number in glue.h. May sleep; fails with `ENODEV`, also for
+    /// Creates the scenario with this number in glue.h. May sleep; fails with `ENODEV`, even for
     /// lack of memory.
     pub(crate) fn new(what: u32) -> Result<Self> {
         // SAFETY: Called by a task, when the module loads.

@@ -96,8 +96,8 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
     Ok(())
 }
 
-/// Measures pairs whose delays are counted by label: a label of one word, and one of two, as for a
-/// task's name.
+/// Measures pairs whose delays are counted by label: a label of one word, and a label of two
+/// words, as for a task's name.
 pub(crate) fn labelled(meter: &Meter) -> Result {
     for (name, words) in [("pair_by_word", 1), ("pair_by_name", 2)] {
         let source = Source::Event(Place {
@@ -221,7 +221,7 @@ fn pass(meter: &Meter, way: &Way, name: &str) -> Result {
 
 /// Measures a start that succeeds, each time with another cell of the pool, and a start that finds
 /// the pool exhausted. Only the first such start, which is not measured, searches the stacks of all
-/// possible CPUs: it leaves a note for the later ones.
+/// possible CPUs: it leaves a note for later starts.
 pub(crate) fn full(meter: &Meter) -> Result {
     let (succeeds, fails) = match Kernel::cpus() {
         2 => ("begin_2", "full_2"),

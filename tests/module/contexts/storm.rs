@@ -10,10 +10,10 @@
 //! ```
 //!
 //! Each operation sets a per-CPU mark while it runs, so a handler knows the operation that it has
-//! interrupted, and [`storm`] continues until enough handlers have interrupted an operation. This
-//! counts only if the interrupted instruction belongs to this module. A softirq does not know that
-//! instruction, so the mark alone decides; on PREEMPT_RT a softirq runs in a thread and interrupts
-//! nothing.
+//! interrupted, and [`storm`] continues until enough handlers have interrupted an operation. A
+//! handler counts only if the interrupted instruction belongs to this module. A softirq does not
+//! know that instruction, so the mark alone decides. On PREEMPT_RT a softirq runs in a thread and
+//! interrupts nothing.
 
 use crate::{
     common::{cond_resched, on_cpus},

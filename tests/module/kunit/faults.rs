@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Whichever allocation fails in the engine's creation or growth, that operation returns an error,
-//! unless it can do without. After a failed growth, the engine is usable with its old size, and can
-//! grow the next time.
+//! unless it can do without the memory. After a failed growth, the engine is usable with its old
+//! size, and can grow later.
 //!
 //! In the first pass only the n-th allocation fails, for every n; in the second pass, all from the
 //! n-th on fail. kmemleak searches for leaks afterwards.

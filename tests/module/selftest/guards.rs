@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The guard of the kernel's platform ends with one instruction, and with a call only if a
+//! The guard of the kernel's platform, where it is inline instructions, ends with a call only if a
 //! reschedule is needed.
 
 use crate::{
@@ -26,8 +26,8 @@ fn ended_by_call() -> u64 {
     unsafe { lt_guards_ended_by_call() as u64 }
 }
 
-/// Tests the width of the preemption count (rust/sys/compat.rs): too narrow an access sees zero at
-/// each outermost end, too wide an access never does.
+/// Tests the width of the preemption count (rust/sys: compat.rs, arm64.rs): too narrow an access
+/// sees zero at each outermost end, too wide an access never does.
 pub(crate) fn a_guard_ends_by_a_call_only_to_schedule() -> Result<Verdict> {
     const GUARDS: u64 = 1_000_000;
     const WANTED: u64 = 100;

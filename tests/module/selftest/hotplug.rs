@@ -42,7 +42,7 @@ fn change(of_cpu: impl Fn() -> c_int) -> Result {
 }
 
 /// Other CPUs can use the events and the free cells of an offline CPU, and none is counted twice or
-/// lost when it comes back. Repeated several times.
+/// lost when the CPU comes back. Repeated several times.
 pub(crate) fn an_offline_cpu_keeps_nothing_to_itself() -> Result<Verdict> {
     const EVENTS: u64 = 64;
     let engine = engine(EVENTS as u32)?;

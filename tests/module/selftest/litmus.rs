@@ -68,8 +68,8 @@ impl Round {
 
 /// Waits until `arrived` has counted `expected` arrivals, among them this one.
 fn meet(arrived: &Atomic<u64>, expected: u64) {
-    // Release, and Acquire below: what each CPU did before it arrived comes before all that any of
-    // them does afterwards.
+    // Release, and Acquire below: what each CPU did before it arrived comes before what any CPU
+    // does afterwards.
     arrived.fetch_add(1, Release);
     let mut in_vain = 0_u64;
     while arrived.load(Acquire) < expected {
@@ -82,9 +82,9 @@ fn meet(arrived: &Atomic<u64>, expected: u64) {
     }
 }
 
-/// Runs a test on CPUs 0 to `cpus - 1`, and returns how often the outcome `weak` occurred. Logs the
-/// numbers of all outcomes: number `n` has `r0` in bit 0 of `n`, `r1` in bit 1, and so on. Skipped
-/// if there are fewer CPUs.
+/// Runs a test on CPUs 0 to `cpus - 1`, and returns how often the outcome `weak` occurred. Logs how
+/// often each outcome occurred: outcome `n` has `r0` in bit 0 of `n`, `r1` in bit 1, and so on.
+/// Skipped if there are fewer CPUs.
 ///
 /// `run` performs the accesses of a CPU to `x` and `y`, and returns the bits that it has read.
 fn play(
@@ -223,7 +223,7 @@ fn load_buffering() -> Result<Verdict> {
 }
 
 fn independent_reads() -> Result<Verdict> {
-    // Full if it succeeds, which means that the word was 1; it then leaves the word as it is.
+    // Full if the exchange succeeds. The word was then 1, and remains 1.
     let read_fully = |word: &Atomic<u64>| u64::from(word.cmpxchg(1, 1, Full).is_ok());
     let weak = play("IRIW ordered", 4, 0b0101, |cpu, x, y| match cpu {
         0 => {

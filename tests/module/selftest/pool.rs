@@ -147,7 +147,7 @@ pub(crate) fn two_cpus_count_exactly() -> Result<Verdict> {
 }
 
 /// 65,536 live events are all found. For information, the log has the time of a start and an end
-/// with a quarter of them live, and with all.
+/// when a quarter of the events are live, and when all are.
 pub(crate) fn all_of_65536_are_found() -> Result<Verdict> {
     const EVENTS: u64 = 1 << 16;
     let engine = engine(EVENTS as u32)?;

@@ -40,18 +40,18 @@ static int all_of_it(const struct lts_structure *structure, void *store, u64 fir
 			return -EIO;
 	}
 	lts_key(key, 0, first + n);
-	if (!fine(structure, "more than there is",
+	if (!fine(structure, "more events begin than there are objects",
 		  structure->begin(store, key) == -ENOSPC))
 		return -EIO;
-	if (!fine(structure, "what did not begin, ends",
+	if (!fine(structure, "an event ends that did not begin",
 		  structure->end(store, key) == -ENOENT))
 		return -EIO;
 	for (n = 0; n < CAPACITY; n++) {
 		lts_key(key, 0, first + n);
-		if (!fine(structure, "it does not end",
+		if (!fine(structure, "an event does not end",
 			  !structure->end(store, key)))
 			return -EIO;
-		if (!fine(structure, "it ends twice",
+		if (!fine(structure, "an event ends twice",
 			  structure->end(store, key) == -ENOENT))
 			return -EIO;
 	}
@@ -81,13 +81,13 @@ static int same_key_twice(const struct lts_structure *structure, void *store)
 	u64 key[LTS_KEY];
 
 	lts_key(key, 0, 1);
-	if (!fine(structure, "a key begins twice",
+	if (!fine(structure, "a key does not begin twice",
 		  !structure->begin(store, key) && !structure->begin(store, key)))
 		return -EIO;
-	if (!fine(structure, "and ends twice",
+	if (!fine(structure, "a key does not end twice",
 		  !structure->end(store, key) && !structure->end(store, key)))
 		return -EIO;
-	if (!fine(structure, "and not more",
+	if (!fine(structure, "a key ends more than twice",
 		  structure->end(store, key) == -ENOENT))
 		return -EIO;
 	settle(structure, store);
@@ -99,7 +99,7 @@ struct pair_work {
 	const struct lts_structure *structure;
 	void *store;
 	atomic_t arrived;
-	/* An event was not found, or found although it had not begun. */
+	/* An event was not found, or was found although it had not begun. */
 	bool wrong;
 	u64 begun[2];
 	u64 ended[2];
@@ -170,7 +170,7 @@ static void two_at_once(unsigned int cpu, void *arg)
 		lts_meet(&work->arrived, 2);
 		end_those_of(work, cpu, 1 - cpu, first, true);
 		lts_meet(&work->arrived, 2);
-		/* Both CPUs try to end all of them. */
+		/* Both CPUs try to end all events. */
 		begin_mine(work, cpu, first);
 		lts_meet(&work->arrived, 2);
 		end_those_of(work, cpu, 0, first, false);
@@ -204,25 +204,25 @@ static int on_two(const struct lts_structure *structure, void *store)
 	kfree(work);
 	if (err)
 		return err;
-	if (!fine(structure, "two CPUs: not found, or found twice",
+	if (!fine(structure, "two CPUs: not found, or found although it had not begun",
 		  !wrong))
 		return -EIO;
-	if (!fine(structure, "two CPUs: every event has one end",
+	if (!fine(structure, "two CPUs: begun and ended differ, or are 0",
 		  begun == ended && begun))
 		return -EIO;
-	if (!fine(structure, "two CPUs: begins are counted",
+	if (!fine(structure, "two CPUs: begun, wrongly counted",
 		  after.begun - before.begun == begun))
 		return -EIO;
-	if (!fine(structure, "two CPUs: ends are counted",
+	if (!fine(structure, "two CPUs: ended, wrongly counted",
 		  after.ended - before.ended == ended))
 		return -EIO;
-	if (!fine(structure, "two CPUs: delays are counted",
+	if (!fine(structure, "two CPUs: delays, wrongly counted",
 		  after.delays - before.delays == ended))
 		return -EIO;
-	if (!fine(structure, "two CPUs: what is lost is counted",
+	if (!fine(structure, "two CPUs: lost, wrongly counted",
 		  after.dropped - before.dropped + after.busy - before.busy == lost))
 		return -EIO;
-	if (!fine(structure, "two CPUs: nothing is lost without a reason",
+	if (!fine(structure, "two CPUs: an event is lost without a reason",
 		  !lost || structure->trylock || structure->deferred))
 		return -EIO;
 	settle(structure, store);
@@ -251,7 +251,7 @@ static int one_of_all(const struct lts_structure *structure)
 			structure->id, structure->what, counts.begun, counts.ended,
 			counts.dropped, counts.busy, counts.missed, counts.unmatched);
 	}
-	/* After a failure some may be live; but no callback outlives the module. */
+	/* After a failure some events may be live, but no callback outlives the module. */
 	settle(structure, store);
 	if (!err)
 		structure->destroy(store);

@@ -117,7 +117,7 @@ static void lts_give_llist(struct rcu_head *head)
 	preempt_enable();
 }
 
-/* A begin */
+/* Starts */
 
 static __always_inline int lts_begin(void *data, const u64 *key, const enum lts_pool pool,
 				     const enum lts_table table, const enum lts_lock lock)
@@ -171,7 +171,7 @@ static __always_inline int lts_begin(void *data, const u64 *key, const enum lts_
 	return 0;
 }
 
-/* An end: how the object is found and taken out, by table */
+/* Ends: how the object is found and taken out, by table */
 
 static __always_inline int lts_end_hlist(struct lts_store *store, const u64 *key, u64 *start,
 					 const enum lts_pool pool, const enum lts_lock lock)
@@ -275,7 +275,7 @@ static __always_inline int lts_end(void *data, const u64 *key, const enum lts_po
 	return err;
 }
 
-/* The whole */
+/* Stores */
 
 void lts_count_local(struct lts_local __percpu *local, struct lts_counts *counts)
 {

@@ -11,7 +11,7 @@
  *	lost_X CPUS	pairs lost, of 1,000
  *	worst_X CPUS	pairs lost, of 1,000, on the CPU that lost most
  *	lost_across_X, worst_across_X CPUS
- *			these losses, if each CPU ends the events of the next one
+ *			these losses, if each CPU ends the events of the next CPU
  */
 #include "run.h"
 
@@ -40,7 +40,7 @@ static void report(const char *what, const char *id, u64 live, u64 total, u64 ca
 	pr_info("result %s_%s %llu %llu %llu\n", what, id, live, total, calls);
 }
 
-/* Makes a store for the live events, and for ended ones that are free only after a grace period. */
+/* Makes a store for live events, and for ended ones that a grace period must free. */
 static void *create(const struct lts_structure *structure, u64 live, u64 calls)
 {
 	return structure->create(live + live / 16 + 1 + (structure->deferred ? calls : 0));
@@ -113,7 +113,7 @@ int lts_measure(unsigned int calls, bool bpf, bool by_task)
 
 	for (int i = 0; i < ARRAY_SIZE(none) && !bpf; i++)
 		err = err ?: measure(none[i], 1, calls);
-	/* One event a task. */
+	/* One event per task. */
 	if (by_task)
 		return measure(&lts_bpf_task, 1, calls);
 	for (int i = 0; i < ARRAY_SIZE(lives) && bpf; i++)
@@ -124,11 +124,11 @@ int lts_measure(unsigned int calls, bool bpf, bool by_task)
 	return err;
 }
 
-/* Two CPUs: one works at a time, and the other one waits */
+/* Two CPUs: one works at a time, and the other waits */
 
 /*
  * Calls between two reads of the counter. The counter also counts the instructions
- * of interrupts on the other CPU. In most rounds, a short slice has none of them.
+ * of interrupts on the other CPU. In most rounds, no interrupt falls into a short slice.
  */
 #define SLICE 1000
 
@@ -139,7 +139,7 @@ struct across {
 	u64 first;
 	unsigned int who;
 	bool ends;
-	/* Cost of each slice in this round, begins and ends. */
+	/* Cost of each slice in this round: its starts and ends. */
 	u64 *took;
 };
 
@@ -176,9 +176,9 @@ static void half(unsigned int cpu, void *arg)
 }
 
 /*
- * Reports the sum of the slices' costs, each the smallest in several rounds. The
- * begins and ends of a slice's cost are from the same round, since where begins find
- * objects depends on where ends have put them.
+ * Reports the sum of the slices' costs. The cost of a slice is its smallest in several
+ * rounds, starts and ends together: where starts find objects depends on where ends
+ * have put them.
  */
 static int batches(const struct lts_structure *structure, u64 live, unsigned int ender,
 		   const char *what)
@@ -243,7 +243,7 @@ int lts_measure_across(unsigned int live, bool bpf)
 	return err;
 }
 
-/* Many at once */
+/* Many CPUs at once */
 
 struct crowd {
 	const struct lts_structure *structure;
@@ -285,7 +285,7 @@ static void member(unsigned int cpu, void *arg)
 				cpu_relax();
 				err = structure->end(crowd->store, key);
 			}
-			/* The event is lost, and would have remained live. */
+			/* Lost: without the retries, the event would have remained live. */
 			if (!err)
 				share->lost++;
 		}

@@ -89,7 +89,7 @@ void lts_count_local(struct lts_local __percpu *local, struct lts_counts *counts
 /*
  * A table without locks, like liburcu's cds_lfht without resizing. It consists of
  * chains. A removed node is marked in its link, and then unlinked by the CPU that
- * removed it, or by another one that removes a node of the same chain at that time.
+ * removed it, or by another CPU that removes a node of the same chain at that time.
  * An object may be used again only after a grace period: until then, other CPUs may
  * follow the object's link, and compare a head with the object's address.
  */
@@ -152,7 +152,7 @@ again:
 			at = next;
 			continue;
 		}
-		/* Fails if the preceding object was removed meanwhile, too, or one was added. */
+		/* Fails if the preceding object was removed, or an object was added. */
 		if (cmpxchg(link, at, next & ~LTS_REMOVED) != at)
 			goto again;
 		at = next & ~LTS_REMOVED;

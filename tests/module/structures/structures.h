@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Ways to pair a begin with its end by a key, behind one interface: the eleven
+ * Ways to pair a start with its end by a key, behind one interface: the eleven
  * combinations of Desfossez's thesis (Table 4.1, A to K), the engine, and others.
  *
  *	begin: take an object from the pool, read the clock, enter it under the key
@@ -18,13 +18,13 @@
 /* Words of a key. */
 #define LTS_KEY 2
 
-/* Results of the begins and ends of a structure; an approximate snapshot. */
+/* Results of the starts and ends of a structure; an approximate snapshot. */
 struct lts_counts {
 	u64 begun;
 	u64 ended;
-	/* Begins that found no free object. */
+	/* Starts that found no free object. */
 	u64 dropped;
-	/* Begins, and ends, that did not get the lock. */
+	/* Starts and ends that did not get the lock. */
 	u64 busy;
 	u64 missed;
 	/* Ends of keys that were not live. */
@@ -85,7 +85,7 @@ int lts_engine_begin(void *store, const u64 *key);
 int lts_engine_end(void *store, const u64 *key);
 void lts_engine_count(void *store, struct lts_counts *counts);
 
-/* Pairs of one of several CPUs, and how many of them were lost. */
+/* Number of pairs of a CPU, and number of lost pairs. */
 struct lts_share {
 	u64 pairs;
 	u64 lost;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A pair by liburcu's lock-free hash table: insert, lookup, delete.
+ * Pairs events with liburcu's lock-free hash table: insert, lookup, delete.
  *
  * All other costs of the table are left out: nodes come from an array, not from
  * malloc, and they are reused after a grace period, which passes outside the
@@ -22,7 +22,7 @@ struct node {
 struct lt_lfht {
 	struct cds_lfht *table;
 	__u64 live;
-	/* for each thread, room for the live nodes and those that a run deletes */
+	/* for each thread, room for the live nodes and for the nodes that a run deletes */
 	__u64 ring;
 	struct node *nodes;
 };

@@ -10,7 +10,7 @@
 //!
 //! The contenders take turns, with PAIRS pairs in each round; the results are medians of the
 //! rounds, and ratios are medians of the rounds' ratios, so that a temporary disturbance of the
-//! machine affects all of them alike. With several threads, LIVE is the number of threads.
+//! machine affects all contenders alike. With several threads, LIVE is the number of threads.
 
 use lt_bench_native::{Contender, Engine, Lfht, Locked};
 use std::{env, sync::Barrier, thread};

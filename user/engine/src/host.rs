@@ -171,8 +171,8 @@ impl Guard {
             };
             seat.random.set(random);
             if seat.depth.get() == 1 {
-                // Relaxed: the fence orders it before the reads under the guard. An operation that
-                // is itself SeqCst would not, since those reads are not.
+                // Relaxed: the fence orders it before the reads under the guard. A SeqCst operation
+                // instead of the fence would not order those reads, which are not SeqCst.
                 seat.machine.guards[cpu].fetch_add(1, Ordering::Relaxed);
                 std::sync::atomic::fence(Ordering::SeqCst);
             }

@@ -6,7 +6,8 @@
 //!
 //! Each model states a property. Most are run again without a protection that the property depends
 //! on ([`Mutation`]), and must then fail: by the assertion that the test names, if it names one.
-//! The stand-in for the kernel's atomics makes the mutations; the engine's files are the kernel's.
+//! A test without a protection is named PROPERTY_by_PROTECTION. The stand-in for the kernel's
+//! atomics makes the mutations; the engine's files are the kernel's.
 //!
 //! Run by tests/host/loom.sh, or: `RUSTFLAGS="--cfg loom" cargo test --profile loom --test loom`.
 

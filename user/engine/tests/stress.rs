@@ -84,7 +84,7 @@ fn sums_hold<const K: usize, const D: usize, P: Platform>(engine: &Engine<K, D, 
 }
 
 #[test]
-fn ten_million_pairs_through_a_pool_of_64_lose_none() {
+fn ten_million_pairs_through_a_pool_of_64_are_all_found() {
     const PAIRS: u64 = 5_000_000;
     const LIVE: u64 = 32;
     let engine = engine::<1, 1, Two>(64);
@@ -122,7 +122,7 @@ fn ten_million_pairs_through_a_pool_of_64_lose_none() {
 }
 
 #[test]
-fn begun_on_one_cpu_and_ended_on_another() {
+fn events_start_on_one_cpu_and_end_on_another() {
     const EVENTS: u64 = 500_000;
     const LIVE: usize = 100;
     let engine = engine::<1, 4, Numa>(2 * LIVE as u32);
@@ -165,7 +165,7 @@ fn begun_on_one_cpu_and_ended_on_another() {
 }
 
 #[test]
-fn of_two_that_end_the_same_keys_one_wins_each() {
+fn of_two_cpus_that_end_the_same_keys_one_wins_each() {
     const EVENTS: u64 = 500_000;
     let engine = engine::<1, 4, Host<3>>(64);
     let machine = Machine::new();
@@ -207,12 +207,11 @@ fn of_two_that_end_the_same_keys_one_wins_each() {
     assert_eq!(engine.stats().total(Counter::Unmatched), EVENTS);
 }
 
-/// A pool of one cell, which is usually exhausted, and three CPUs. Two of them alternate: each
-/// starts an event when the cell is free. The third CPU tries to start an event all the time, and
-/// ends it at once. Once the only event has ended, the next CPU in turn must not find the pool full
-/// forever.
+/// A pool of one cell, which is usually exhausted, and three CPUs. Two of the CPUs alternate: each starts an event when
+/// the cell is free. The third CPU tries to start an event all the time, and ends it at once. Once the only event has
+/// ended, the next CPU in turn must not find the pool full forever.
 #[test]
-fn an_exhausted_pool_is_not_when_an_event_has_ended() {
+fn a_pool_is_not_exhausted_once_an_event_has_ended() {
     const ROUNDS: u64 = 200_000;
     type Three = Host<3>;
     let engine = engine::<1, 4, Three>(1);
@@ -446,7 +445,7 @@ fn all_operations_at_once_add_up() {
         fates.count(|fate| fate == both | Fates::LATE),
         "an end that did not know of the time-out"
     );
-    // Some were ended by reference, which is not recorded.
+    // Some events were ended by reference, which is not recorded.
     assert!(fates.count(|fate| fate & Fates::ENDED != 0) <= total(Counter::Ended));
     println!("{timed_out} timed out, {late} of them ended");
 }
@@ -497,8 +496,8 @@ thread_local! {
     static HELD: RefCell<Vec<Reference>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Takes a reference to an event of this key. Then duplicates it, or ends the event by it, or keeps
-/// it. Gives back the oldest kept reference if there are more than three.
+/// Takes a reference to an event of this key. Then duplicates the reference, ends the event by it, or keeps it. Gives
+/// back the oldest kept reference if there are more than three.
 fn references(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, serial: u64) {
     let guard = Numa::guard();
     if let Lookup::Found(held) = engine.lookup(&Numa::guard(), &[key]) {
@@ -578,7 +577,7 @@ fn any_operation(engine: &Engine<1, 4, Numa>, fates: &Fates, random: u64) {
 
 /// Two CPUs repeatedly start the same key at the same time: only the later event stays.
 #[test]
-fn of_two_that_begin_at_once_the_later_one_stays() {
+fn of_two_concurrent_starts_the_later_stays() {
     const ROUNDS: u64 = 300_000;
     let engine = engine::<1, 1, Two>(4);
     let machine = Machine::new();

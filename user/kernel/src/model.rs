@@ -65,7 +65,7 @@ thread_local! {
     });
 }
 
-/// Applies mutations, on this thread, from now on. Returns those whose places were not found exactly once.
+/// Applies mutations, on this thread, from now on. Returns the mutations whose places were not found exactly once.
 pub fn mutate(mutations: &[Mutation]) -> Vec<Mutation> {
     let mut unfit = Vec::new();
     SETTINGS.with_borrow_mut(|settings| {

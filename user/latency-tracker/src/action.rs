@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! snapshot[,session=NAME]     lttng snapshot record
-//! shell,command=COMMAND       sh -c COMMAND; everything after `command=` belongs to it
+//! shell,command=COMMAND       sh -c COMMAND; everything after `command=` belongs to COMMAND
 //! signal,num=N,pid=PID        kill(2); pid=parent is the process that started us
 //! continue                    do not end; without it, the first alert ends the run
 //! ```
@@ -77,7 +77,7 @@ fn parse_signal(text: &str) -> Result<Action, String> {
             Some(("pid", p)) => {
                 let want = "pid=1234, or pid=parent if the parent is in this PID namespace";
                 let p = match p {
-                    // Now, not at the alert: when the parent has ended, our parent is init.
+                    // The parent is looked up now, not at the alert: once it has ended, our parent is init.
                     "parent" => Some(getppid().as_raw()),
                     number => number.parse().ok(),
                 };
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_grammar_is_that_of_rtla() {
+    fn actions_have_the_grammar_of_rtla() {
         for (text, action) in [
             ("snapshot", Action::Snapshot(None)),
             ("snapshot,session=a", Action::Snapshot(Some("a".into()))),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_sees_the_alert_and_the_list_decides_to_go_on() {
+    fn a_command_sees_the_alert_and_the_actions_decide_whether_to_continue() {
         let line = "seq=1 time=2 instance=a tracker=block reason=threshold delay=5 threshold=1 cpu=0 \
                     pid=1 tid=1 comm=\"x\"";
         let alert = Alert::parse(line).unwrap();

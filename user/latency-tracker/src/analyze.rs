@@ -82,7 +82,7 @@ pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
 
 /// Returns a flag that SIGINT, SIGTERM and SIGHUP set. It is polled while a trace is read, before each alert that
 /// `explain` explains or prints, while a picture or a page is drawn, and by [`out::lines`], but not while a path is
-/// computed. None of these signals ends the process at once, not even a second one: the process always cleans up first.
+/// computed. No such signal ends the process at once, not even a second signal: the process always cleans up first.
 pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -180,7 +180,7 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
     let at = |when: &Option<When>| when.map(|when| when.since(model.span.0));
     let (from, to) = (at(&args.from), at(&args.to));
     let (begin, end) = model.span;
-    // Checked before the thread is looked up, because no thread is found outside of the trace.
+    // This is checked before the thread is looked up, because no thread is found outside of the trace.
     if from.is_some_and(|from| from >= end) || to.is_some_and(|to| to <= begin) {
         bail!("the trace is from {begin} to {end}, and does not cover the requested time");
     }

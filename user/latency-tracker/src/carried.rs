@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alert_with_a_part_missing_is_not_made_up() {
+    fn an_alert_with_a_missing_part_is_dropped() {
         let mut collected = Pieces::default();
         for text in pieces(4, 2, &alert(8, &"x".repeat(2000))).iter().skip(1) {
             collected.see(text);

@@ -32,8 +32,9 @@ stacks), a limit was exceeded (bench), or profiles differ (profile compare).
 `run` and `stacks` end with the status of their COMMAND.
 
 Questions:
-  What is late now, and why: anywhere, in a service, on a disk?
+  What is late now, and why: anywhere, in a process, in a service, on a disk?
     latency-tracker why
+    latency-tracker why -p orders
     latency-tracker why --unit nginx.service --over 100ms
     latency-tracker why --disk sda
   Which tasks hang in the kernel, and where?
@@ -45,10 +46,11 @@ Questions:
   What was late before? (if an instance or a recorder was running)
     latency-tracker watch -T
     latency-tracker captures
-  Since when has something been late? (AGE: so far; -T and why: time of day)
+  Since when has something been late, if nothing was running before?
+    latency-tracker why
+  And if an instance was running? (AGE: so far; -T: time of day)
     latency-tracker pending slow_disk
     latency-tracker watch -T
-    latency-tracker why
   Which interrupts come most often, which softirqs run too long?
     latency-tracker run irq-storm
     latency-tracker run softirq-storm
@@ -156,6 +158,9 @@ latency-tracker watch\n  latency-tracker watch slow_disk -T -d 1m\n  \
 latency-tracker watch slow_disk -n 1 --json\n  \
 latency-tracker watch slow_disk \\\n      \
 --on-alert shell,command='logger -- \"$LT_ALERT\"' --on-alert continue\n\n\
+Alerts from before the start come first, below a note. Without a name, these\n\
+include alerts of instances that no longer exist, such as those of `why`. --new\n\
+leaves them all out.\n\n\
 In a pipe, `watch` ends as soon as the reader has ended, as with `| head -n 3`.\n\n\
 A shell command gets the alert in LT_ALERT, LT_INSTANCE and LT_DELAY (ns).\n\
 LT_ALERT contains names chosen by users of this machine: quote it, after `--`."
@@ -557,6 +562,8 @@ mod tests {
         let recipes = crate::recipes::Recipes::read();
         for line in &all {
             let command = line.split(" | ").next().unwrap_or_default();
+            // A process with the name in the example need not exist here.
+            let command = command.replace("-p orders", "-p 1");
             let parsed = Cli::try_parse_from(command.split_whitespace());
             let cli = parsed.unwrap_or_else(|error| panic!("{line}: {error}"));
             if let Command::Run(args) = cli.command {

@@ -13,6 +13,7 @@ use std::path::Path;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::CompletionCandidate as Word;
 use clap_complete::env::Shells;
+use lt_common::pids::comm;
 use lt_proc::{ParamInfo, TrackerInfo};
 
 use crate::proc_root;
@@ -122,13 +123,12 @@ pub(crate) fn pids(typed: &OsStr) -> Vec<Word> {
 }
 
 fn processes() -> Vec<(String, String)> {
-    let is_number = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
-    let pids = names(Path::new("/proc")).into_iter().filter(is_number);
-    pids.filter_map(|pid| {
-        let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-        Some((pid, comm.trim_end().to_string()))
-    })
-    .collect()
+    let proc = Path::new("/proc");
+    let named = |pid: String| {
+        let comm = comm(proc, pid.parse().ok()?)?;
+        Some((pid, String::from_utf8(comm).ok()?))
+    };
+    names(proc).into_iter().filter_map(named).collect()
 }
 
 /// The disks.
@@ -199,7 +199,7 @@ fn tracker_of(words: &[String]) -> Option<TrackerInfo> {
 /// The values of a parameter that start with `typed`.
 fn values(param: &ParamInfo, typed: &str) -> Vec<Word> {
     let start = OsStr::new(typed);
-    // A kind has alternatives, e.g. `0-139|all` or `issue|insert`; some of them stand for values that are found here.
+    // A kind has alternatives, e.g. `0-139|all` or `issue|insert`; some alternatives stand for values found here.
     let mut found = Vec::new();
     for alternative in param.kind.split('|') {
         let more = match (alternative, param.name.as_str()) {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn tracepoints_are_those_that_can_be_traced() {
+    fn only_tracepoints_that_can_be_traced_are_offered() {
         assert_eq!(tracepoint("sched:sched_switch"), Some("sched_switch"));
         assert_eq!(
             tracepoint("jbd2:jbd2_start_commit"),

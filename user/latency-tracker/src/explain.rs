@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! alert of a request --block--> its life, the queue of the device, requests that overtook it
-//! any other alert ----why-----> the critical path of its thread, or the activity of its processor
+//! any other alert ----why-----> the critical path of its thread, or the activity of its CPU
 //! all alerts --draw, page--> a trace for Perfetto, an HTML page, or its time lines
 //! ```
 
@@ -40,7 +40,8 @@ use crate::analyze::interrupted;
 use crate::analyze::lanes::{bars_in_picture, bars_of_each};
 use crate::analyze::show::Thread;
 use crate::carried::{self, Carried};
-use crate::trace::{self, Beside, Keep, Told};
+use crate::trace::{self, Beside, Keep, Saved, Told};
+use crate::ustack;
 
 /// Maximum length of a line in an error: a file without alerts may have very long lines.
 const LONGEST: usize = 200;
@@ -59,21 +60,18 @@ struct Report<'a> {
     /// The path, as `analyze path --json` prints it; only for the delay of a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<crate::analyze::show::Json>,
-    /// See [`Explained::is_cut`].
     #[serde(skip)]
-    is_cut: bool,
-    /// See [`Explained::served`].
-    #[serde(skip)]
-    served: Vec<Thread>,
+    explained: Explained,
 }
 
 /// The explanation of an alert.
 pub(crate) struct Explained {
+    /// The explanation without the stacks of the alert, which [`with_stacks`] adds.
     pub(crate) text: String,
     /// Whether the trace starts too late to show the largest part of the delay; false for a request.
     pub(crate) is_cut: bool,
-    /// The threads that the text names because a disk served their requests while the late thread waited, except those
-    /// that have ended in the trace.
+    /// The threads whose requests a disk served during the waits that the text names, except threads that have ended in
+    /// the trace.
     pub(crate) served: Vec<Thread>,
 }
 
@@ -92,7 +90,8 @@ struct Capture {
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     let files = [&args.perfetto, &args.html, &args.svg];
     out::file::check(files.into_iter().flatten())?;
-    // Before signals are caught: a signal must end the process while it waits for alerts from a terminal or a pipe.
+    // This comes before signals are caught: a signal must end the process while it waits for alerts from a terminal or
+    // a pipe.
     let asked = what(args)?;
     let (trace, alerts) = (&asked.trace, &asked.alerts[..asked.chosen]);
     let beside = ByThread::new(&asked.alerts);
@@ -105,7 +104,10 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
         (None, None) => Threads::Explained,
     };
     let goes_on = &mut || ();
-    let (told, requests) = read(trace, alerts, &evidence, &interrupted, drawn, goes_on)?;
+    let (mut told, requests) = read(trace, alerts, &evidence, &interrupted, drawn, goes_on)?;
+    if asked.is_capture {
+        told.saved = Saved::Capture(trace.clone());
+    }
     let reports = reports(
         &told,
         alerts,
@@ -152,7 +154,7 @@ fn poll(interrupted: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// The task that was delayed: `fio/812`, or `swapper/1` for an idle processor.
+/// The task that was delayed: `fio/812`, or `swapper/1` for an idle CPU.
 pub(crate) fn owner(alert: &Alert) -> String {
     let comm = out::printable(&alert.comm.text());
     match (alert.tid, comm.as_str()) {
@@ -169,6 +171,8 @@ struct Asked {
     alerts: Vec<Alert>,
     /// Number of alerts to explain.
     chosen: usize,
+    /// Whether the alerts are from the `alert.json` of a capture.
+    is_capture: bool,
     /// The evidence in the trace.
     evidence: Option<Evidence>,
 }
@@ -185,6 +189,7 @@ fn what(args: &ExplainArgs) -> Result<Asked> {
     // A signal still ends the process.
     let never = AtomicBool::new(false);
     let mut sleeps = Vec::new();
+    let mut is_capture = false;
     let (alerts, evidence) = match &args.alerts {
         Some(file) => {
             let alerts = lines(file)?;
@@ -197,6 +202,7 @@ fn what(args: &ExplainArgs) -> Result<Asked> {
         None if file.try_exists().with_context(about)? => {
             let capture = capture(&args.capture)?;
             sleeps = capture.sleeps;
+            is_capture = true;
             (capture.alerts, None)
         }
         None => {
@@ -210,6 +216,7 @@ fn what(args: &ExplainArgs) -> Result<Asked> {
                     trace,
                     chosen: alerts.len(),
                     alerts,
+                    is_capture,
                     evidence: None,
                 });
             }
@@ -228,6 +235,7 @@ fn what(args: &ExplainArgs) -> Result<Asked> {
         trace,
         alerts,
         chosen,
+        is_capture,
         evidence,
     })
 }
@@ -306,25 +314,30 @@ pub(crate) fn recorded(file: &Path) -> Result<Vec<StreamLine>> {
 /// Explains each alert as text: see [`explained`].
 pub(crate) fn explain(
     trace: &Path,
+    saved: Saved,
     alerts: &[Alert],
     beside: &[Alert],
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<String>> {
-    let all = explained(trace, alerts, beside, goes_on)?;
-    Ok(all.into_iter().map(|one| one.text).collect())
+    let all = explained(trace, saved, alerts, beside, goes_on)?;
+    let each = all.into_iter().zip(alerts);
+    let each = each.map(|(one, alert)| with_stacks(one.text, &stacks_of(alert)));
+    Ok(each.collect())
 }
 
-/// Explains each alert. `trace` is a trace, or the directory `trace` of a capture. The stacks of the alerts in `beside`
-/// may show where a late thread slept. Calls `goes_on` often while reading, and before each explanation.
+/// Explains each alert. `trace` is a trace, or the directory `trace` of a capture, and `saved` is what can be read
+/// after this run. The stacks of the alerts in `beside` may show where a late thread slept. Calls `goes_on` often while
+/// reading, and before each explanation.
 pub(crate) fn explained(
     trace: &Path,
+    saved: Saved,
     alerts: &[Alert],
     beside: &[Alert],
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<Explained>> {
     let evidence = proofs::read(trace)?.unwrap_or_default();
     let never = AtomicBool::new(false);
-    let (told, requests) = read(
+    let (mut told, requests) = read(
         trace,
         alerts,
         &evidence,
@@ -332,14 +345,37 @@ pub(crate) fn explained(
         Threads::Explained,
         goes_on,
     )?;
+    told.saved = saved;
     let all = ByThread::new(beside);
     let reports = reports(&told, alerts, &evidence, &all, requests, &never, goes_on)?;
-    let explained = reports.into_iter().map(|report| Explained {
-        text: report.text,
-        is_cut: report.is_cut,
-        served: report.served,
-    });
+    let explained = reports.into_iter().map(|report| report.explained);
     Ok(explained.collect())
+}
+
+/// The stacks of the task of an alert, in the kernel and in user space, as lines; empty if the alert has none.
+pub(crate) fn stacks_of(alert: &Alert) -> String {
+    let stack = alert.stack();
+    let mut lines: Vec<String> = Vec::new();
+    if !stack.is_empty() {
+        lines.push("stack of the task".into());
+    }
+    lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
+    lines.extend(ustack::lines(alert, 0));
+    joined(&lines)
+}
+
+/// Adds stacks to an explanation as its last paragraph: stacks are long, and the cause must not be below them.
+pub(crate) fn with_stacks(text: String, stacks: &str) -> String {
+    match stacks.is_empty() {
+        true => text,
+        false => text + "\n" + stacks,
+    }
+}
+
+/// Lines as text.
+fn joined(lines: &[String]) -> String {
+    let lines = lines.iter();
+    lines.flat_map(|line| [line.as_str(), "\n"]).collect()
 }
 
 /// Number of events between two calls of `goes_on`.
@@ -412,7 +448,7 @@ fn utc(told: &Told, alert: &Alert) -> Option<String> {
     Some(humantime::format_rfc3339_nanos(date).to_string())
 }
 
-/// Explains each alert, with the stacks of those in `beside`; fails before the next one if `interrupted`.
+/// Explains each alert, with the stacks of the alerts in `beside`; fails before the next alert if `interrupted`.
 fn reports<'a>(
     told: &Told,
     alerts: &'a [Alert],
@@ -423,30 +459,36 @@ fn reports<'a>(
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<Report<'a>>> {
     let mut requests = requests.into_iter();
-    let mut report = |alert: &'a Alert| match block::explains(alert) {
-        false => {
-            let why = Why::new(told, alert, evidence, beside.during(alert));
-            Report {
-                alert,
-                time_utc: utc(told, alert),
-                verdict: Some(why.verdict()),
-                text: why.text(),
-                path: why.json(),
-                is_cut: why.is_cut(),
-                served: why.served_threads(),
+    let mut report = |alert: &'a Alert| {
+        let (verdict, path, explained) = match block::explains(alert) {
+            false => {
+                let why = Why::new(told, alert, evidence, beside.during(alert));
+                let explained = Explained {
+                    text: why.text(),
+                    is_cut: why.is_cut(),
+                    served: why.served_threads(),
+                };
+                (Some(why.verdict()), why.json(), explained)
             }
-        }
-        true => {
-            let explained = requests.next();
-            Report {
-                alert,
-                time_utc: utc(told, alert),
-                verdict: explained.as_ref().and_then(block::Explanation::verdict),
-                text: explained.map(|e| e.to_string()).unwrap_or_default(),
-                path: None,
-                is_cut: false,
-                served: Vec::new(),
+            true => {
+                let request = requests.next();
+                let text = request.as_ref().map(ToString::to_string);
+                let explained = Explained {
+                    text: text.unwrap_or_default(),
+                    is_cut: false,
+                    served: Vec::new(),
+                };
+                let verdict = request.as_ref().and_then(block::Explanation::verdict);
+                (verdict, None, explained)
             }
+        };
+        Report {
+            alert,
+            time_utc: utc(told, alert),
+            verdict,
+            text: with_stacks(explained.text.clone(), &stacks_of(alert)),
+            path,
+            explained,
         }
     };
     let one = |alert: &'a Alert| -> Result<Report<'a>> {
@@ -466,6 +508,21 @@ mod tests {
     use crate::cli::{Cli, Command};
 
     #[test]
+    fn stacks_are_the_last_paragraph() {
+        let line = "seq=1 time=90 instance=a tracker=offcpu reason=threshold delay=60 threshold=50 cpu=0 pid=7 tid=7 \
+                    comm=\"x\"";
+        let text = |more: &str| {
+            let alert = Alert::parse(&format!("{line}{more}")).unwrap();
+            with_stacks("cause\n".into(), &stacks_of(&alert))
+        };
+        let both = text(" stack=\"a+0x1/0x2,b+0x1/0x2\" ustack=none");
+        let kernel = "stack of the task\n  a+0x1/0x2\n  b+0x1/0x2\n";
+        let user = "in user space: no stack of the task\n";
+        assert_eq!(both, format!("cause\n\n{kernel}{user}"));
+        assert_eq!(text(""), "cause\n");
+    }
+
+    #[test]
     fn the_sleeps_of_a_capture_are_evidence_only() {
         let line = "seq=1 time=90 instance=a tracker=syscall reason=threshold delay=60 threshold=50 cpu=0 pid=7 tid=7 \
                     comm=\"x\"";
@@ -481,6 +538,6 @@ mod tests {
         let asked = what(&args).unwrap();
         let trackers = asked.alerts.iter().map(|alert| &alert.tracker[..]);
         assert_eq!(trackers.collect::<Vec<_>>(), ["syscall", "offcpu"]);
-        assert_eq!(asked.chosen, 1);
+        assert!(asked.chosen == 1 && asked.is_capture);
     }
 }

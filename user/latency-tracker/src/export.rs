@@ -85,7 +85,7 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
     let is_default = args.captures == Path::new(CAPTURES);
     let index = is_default.then(|| PathBuf::from(INDEX));
     let mut exporter = Exporter::new(root.clone(), args.top, args.captures.clone(), index);
-    // Fails now if the files cannot be read. The module may be loaded later.
+    // This fails now if the files cannot be read. The module may be loaded later.
     let first = exporter.page(Format::Text)?;
     if args.once {
         out::line(first.trim_end())?;
@@ -181,7 +181,7 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Failures of one kind. The first one is noted at once, later ones as a sum: see [`QUIET`].
+/// Failures of one kind. The first failure is noted at once, later failures as a sum: see [`QUIET`].
 struct Failures {
     /// The consequence, with which each note begins.
     what: &'static str,
@@ -205,7 +205,7 @@ impl Failures {
 
     fn add(&mut self, error: &impl Display) {
         self.count += 1;
-        // With its causes.
+        // The text includes the causes of the error.
         self.error = format!("{error:#}");
     }
 

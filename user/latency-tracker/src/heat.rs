@@ -76,7 +76,7 @@ pub(crate) fn octaves() -> Vec<u64> {
     (0..OCTAVES).map(low).collect()
 }
 
-/// From light to dark, in steps that look even, also to colour-blind people.
+/// Colours from light to dark, in steps that look even, also to colour-blind people.
 const COLOURS: [(u8, u8, u8); 6] = [
     (0xfd, 0xe7, 0xa9),
     (0xfb, 0xb0, 0x5f),
@@ -201,7 +201,7 @@ impl Panel {
                 let cell = Rectangle::new()
                     .set("x", round(left))
                     .set("y", round(y(row)))
-                    // Slightly wider, so that the background does not show between two cells.
+                    // Cells are slightly wider, so that the background does not show between two cells.
                     .set("width", round((right - left).max(0.6) + 0.2))
                     .set("height", ROW)
                     .set("fill", colour(counts[row], most))

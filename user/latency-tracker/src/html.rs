@@ -43,9 +43,9 @@ const SCRIPT: &str = concat!(
 pub(crate) enum Kind {
     /// A thread of interest runs.
     Running,
-    /// An interrupt runs on the processor.
+    /// An interrupt runs on the CPU.
     Interrupted,
-    /// Runnable without a processor.
+    /// Runnable without a CPU.
     Runnable,
     /// Waits.
     Blocked,
@@ -53,7 +53,7 @@ pub(crate) enum Kind {
     Unknown,
     /// Another thread runs.
     Other,
-    /// An idle processor.
+    /// An idle CPU.
     Idle,
     /// Several short bars in one.
     Merged,
@@ -138,7 +138,7 @@ pub(crate) struct Lane {
     pub(crate) bars: Vec<Bar>,
 }
 
-/// Start, length, kind, text, processor, and more text.
+/// Start, length, kind, text, CPU, and more text.
 #[derive(Serialize, Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bar(
     pub(crate) u64,

@@ -82,7 +82,8 @@ fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Export(args) => export::run(&root, &args),
         Command::Bench(args) => lt_bench::run(&root, &args, |trace, alerts| {
-            explain::explain(trace, alerts, alerts, &mut || ())
+            let saved = trace::Saved::Capture(trace.into());
+            explain::explain(trace, saved, alerts, alerts, &mut || ())
         }),
         Command::Measure(args) => cmd::measure::run(&root, &args),
         Command::Check(args) => cmd::check::run(&root, &args),

@@ -9,7 +9,7 @@
 //! thread 8   | ... runs                |' wakes 7
 //! ```
 //!
-//! Times are in ns of one clock, and written unchanged. Slices of a track nest: the last one to begin is the first to
+//! Times are in ns of one clock, and written unchanged. Slices of a track nest: the last slice to begin is the first to
 //! end. Packets are written one by one, so memory does not grow with the trace; each distinct name is stored once.
 
 mod schema;
@@ -111,7 +111,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Adds a track, `below` another one if given. The tracks below one track are shown in the
+    /// Adds a track, `below` another track if given. The tracks below one track are shown in the
     /// order of their creation.
     pub(crate) fn track(&mut self, name: &str, below: Option<Track>) -> io::Result<Track> {
         // 0 is the track of events without a track.
@@ -222,7 +222,7 @@ impl<W: Write> Writer<W> {
         }
         self.trace.packet.clear();
         self.trace.packet.push(packet);
-        // Cannot run out of room, since the buffer grows.
+        // This cannot run out of room, since the buffer grows.
         self.trace.encode(&mut self.buffer)?;
         if self.buffer.len() >= CHUNK {
             self.write()?;
@@ -241,9 +241,9 @@ impl<W: Write> Writer<W> {
 mod tests {
     use super::*;
 
-    /// The bytes equal those that Google's Python library writes for the same messages.
+    /// The bytes equal the bytes that Google's Python library writes for the same messages.
     #[test]
-    fn a_trace_is_what_the_schema_says() {
+    fn a_trace_follows_the_schema() {
         let mut writer = Writer::new(Vec::new());
         let top = writer.track("t", None).unwrap();
         let below = writer.track("b", Some(top)).unwrap();

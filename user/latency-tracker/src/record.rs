@@ -14,11 +14,10 @@
 //! Without TRACKER, an instance that replaces the removed one is recorded from its start, by the same flight recorder:
 //! `apply` replaces an instance to change a parameter that can only be given at creation. As long as an `apply` is
 //! running, the recorder waits for the new instance.
-//! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new one.
-//! The times of `--cooldown` and `--max-per-day` include suspends. If the time of day is set, dates are corrected (see
-//! [`dates`]).
-//! A capture in the default directory is also listed for `export`, which may lack permission to read it (see
-//! [`index`]).
+//! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new
+//! cgroup. The times of `--cooldown` and `--max-per-day` include suspends. If the time of day is set, dates are
+//! corrected (see [`dates`]). A capture in the default directory is also listed for `export`, which may lack permission
+//! to read it (see [`index`]).
 //!
 //! A failed snapshot does not end the run: the alerts are saved without a trace, or printed if saving fails as well.
 //!
@@ -69,6 +68,7 @@ use self::stream::{Stream, Woken};
 use crate::config::{STATE, is_being_applied};
 use crate::explain::explain;
 use crate::service::Service;
+use crate::trace::Saved;
 
 /// Default directory of captures.
 pub(crate) const CAPTURES: &str = "/var/lib/latency-tracker/captures";
@@ -171,7 +171,7 @@ fn estimate(
     tracker: &str,
     begun: Instant,
 ) -> Result<Estimate> {
-    // Measured before the snapshot, because writing it takes time that its contents do not cover.
+    // The time is taken before the snapshot, because writing the snapshot takes time that its contents do not cover.
     let sampled = begun.elapsed();
     let sample = flight.snapshot(captures)?;
     Estimate::measure(
@@ -232,7 +232,7 @@ struct Machine<'a> {
     left: &'a mut Note,
     /// The last failure to restart the flight recorder, to report each failure once.
     failure: String,
-    /// The last cgroup to which the instance could not be limited, to report each one once.
+    /// The last cgroup to which the instance could not be limited, to report each cgroup once.
     unlimited: Option<u64>,
 }
 
@@ -326,8 +326,8 @@ impl Recorder<'_> {
         while self.args.tracker.is_none() && !is_unloaded() {
             // Read before the instances: an `apply` that has ended since the removal has created the instance by now.
             let may_come = is_being_applied(Path::new(STATE));
-            // By the end of the stream, `control` no longer lists the removed instance. It lists another one of this
-            // name only once the files of the removed one are gone.
+            // By the end of the stream, `control` no longer lists the removed instance. It lists a new instance of
+            // this name only once the files of the removed instance are gone.
             if let Ok(instance) = root.instance(name) {
                 let tracker = self.armed.tracker();
                 if instance.tracker != tracker {
@@ -388,12 +388,12 @@ impl Recorder<'_> {
         self.service
             .alerts(&woken.alerts, path.map(PathBuf::as_path));
         let kept = kept?;
-        // In a separate thread, at ordinary priority: there may be many cgroups.
+        // This runs in a separate thread, at ordinary priority: there may be many cgroups.
         let _ = std::thread::scope(|scope| scope.spawn(|| machine.evidence.rearm()).join());
         match kept {
             Kept::Capture(path) => {
                 history.captured(clock::since_boot());
-                // Checked here, because the snapshot of a stopped recorder does not fail.
+                // This is checked here, because the snapshot of a stopped recorder does not fail.
                 self.look(machine);
                 self.forget_old(machine);
                 self.list(&path, machine);
@@ -438,7 +438,7 @@ impl Recorder<'_> {
         self.armed.cgroup().and_then(Followed::of)
     }
 
-    /// If the cgroup of the instance has a successor, limits the instance to that one. After a failure, which is
+    /// If the cgroup of the instance has a successor, limits the instance to the successor. After a failure, which is
     /// reported once, the next look tries again. Returns the cgroup to follow, if there is one.
     fn follow(&self, mut followed: Followed, machine: &mut Machine<'_>) -> Option<Followed> {
         let name = self.args.name();
@@ -478,7 +478,7 @@ impl Recorder<'_> {
     }
 
     /// Restarts a flight recorder that has stopped, and reports the gap. If the time of day was set, `--keep-for` also
-    /// corrects the dates of captures: after a reboot, their age is known only by these.
+    /// corrects the dates of captures: after a reboot, the age of a capture is known only by its date.
     fn look(&self, machine: &mut Machine<'_>) {
         if let Some(lost) = self.revive(machine) {
             note(&lost);
@@ -528,7 +528,7 @@ impl Recorder<'_> {
         history: &mut History,
         machine: &mut Machine<'_>,
     ) -> Result<Kept> {
-        // Read at once, while the processes still exist.
+        // The names are looked up at once, while the processes still exist.
         let naming = woken.find_names();
         let seen = machine.evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {
@@ -581,7 +581,7 @@ impl Recorder<'_> {
             )?;
             self.write_evidence(&partial, &evidence);
             self.service.alive();
-            let explain = || explanation(self.service, self.captures, &partial, woken);
+            let explain = || explanation(self.service, self.captures, &partial, number, woken);
             let text = (failure.is_none() && !self.args.no_explain).then(explain);
             // The files besides the trace count, too.
             let _alone = self.captures.alone()?;
@@ -605,7 +605,7 @@ impl Recorder<'_> {
                 return Ok(Kept::Alerts(None));
             }
         };
-        // Only now: a failure to print must not cost the capture.
+        // The result is printed only now: a failure to print must not cost the capture.
         let alerts = out::plural(woken.alerts.len(), "alert");
         let how = match failure {
             None => "saved",
@@ -725,7 +725,7 @@ impl Recorder<'_> {
         if self.captures.make_room(budget, rotate, removed)? {
             return Ok(None);
         }
-        // With `rotate`, all complete captures may be removed, so unfinished ones of other recorders fill the room.
+        // With `rotate`, all complete captures may be removed, so unfinished captures of other recorders fill the room.
         let is_for_now = rotate && size_of(&partial.path) <= budget;
         Ok(Some(Kept::Nothing { is_for_now }))
     }
@@ -811,15 +811,25 @@ impl Recorder<'_> {
     }
 }
 
-/// Explains the slowest alerts. An unreadable trace is reported, and is not fatal.
-fn explanation(service: &Service, captures: &Captures, partial: &Partial, woken: &Woken) -> String {
+/// Explains the slowest alerts of the capture with this number. An unreadable trace is reported, and is not fatal.
+fn explanation(
+    service: &Service,
+    captures: &Captures,
+    partial: &Partial,
+    number: u64,
+    woken: &Woken,
+) -> String {
     let mut slowest = woken.alerts.clone();
     slowest.sort_by_key(|a| std::cmp::Reverse(a.delay));
     slowest.truncate(EXPLAINED);
     let trace = partial.path.join("trace");
+    let saved = Saved::Capture(captures.place(number).join("trace"));
     // Reading a trace takes time, so a new thread does it: new threads run at ordinary priority.
     let explained = std::thread::scope(|scope| {
-        let explain = || explain(&trace, &slowest, &woken.alerts, &mut service.progress());
+        let explain = || {
+            let goes_on = &mut service.progress();
+            explain(&trace, saved, &slowest, &woken.alerts, goes_on)
+        };
         scope.spawn(explain).join()
     });
     let text = match explained {
@@ -879,7 +889,7 @@ mod tests {
             alerts: vec![Alert::parse(alert).unwrap()],
             ..Woken::default()
         };
-        let text = explanation(&service, &captures, &partial, &woken);
+        let text = explanation(&service, &captures, &partial, 1, &woken);
         assert!(!text.contains("No explanation"), "{text}");
         service.stopping();
     }

@@ -37,7 +37,7 @@ use lt_proc::{Alert, Histogram, Labels, Nanos, Pending, ProcRoot, Setting, Stats
 pub(crate) use self::args::{EXAMPLES, RunArgs};
 pub(crate) use self::child::{Program, Running, Waiting, is_child};
 pub(crate) use self::losses::losses;
-pub(crate) use self::question::{Question, descendants};
+pub(crate) use self::question::{Question, TREE, descendants, refuse_pid_namespace};
 use self::watch::Watch;
 use crate::recipes::Recipe;
 use crate::record::leftovers::{self, Note};

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_trackers_are_those_that_are_documented() {
+    fn all_documented_trackers_are_listed() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Documentation/trackers");
         let entries = fs::read_dir(directory).unwrap();
         let mut files: Vec<String> = entries

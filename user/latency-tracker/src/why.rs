@@ -10,7 +10,7 @@
 //!         signal, end of the command
 //!   with --worst or a command: a late operation does not end the run; the longest one is explained
 //!   while nothing is late, a threshold that was measured comes down: see `Threshold`
-//!   meanwhile, once a second: if the target's cgroup has a successor, the instances are limited to that one
+//!   meanwhile, once a second: if the target's cgroup has a successor, the instances are limited to the successor
 //! ```
 //!
 //! Recording a trace costs far more than the instances, so it starts only when the threshold is known. If the recording
@@ -42,11 +42,12 @@ use lt_proc::{Alert, Nanos, ProcRoot};
 pub(crate) use self::args::{EXAMPLES, WhyArgs};
 use self::target::Target;
 use self::watched::{Delays, MOST, Seen, Watched};
-use crate::explain::{Explained, alone, explained};
+use crate::explain::{Explained, alone, explained, owner, stacks_of, with_stacks};
 use crate::record::evidence::Collector;
 use crate::record::flight::{Flight, Plan};
 use crate::record::leftovers::{self, Note};
 use crate::run::{Program, Running, Waiting};
+use crate::trace::Saved;
 
 /// Time for measuring the usual delays, at most a third of the whole time.
 const USUAL: Duration = Duration::from_secs(5);
@@ -108,10 +109,11 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
             if !rest(&signals, &mut watched, time)? {
                 return Ok(Outcome::Fine);
             }
+            // Before the output, which takes time.
+            let longest = watched.longest();
             for line in watched.table()? {
                 out::line(&line)?;
             }
-            let longest = watched.longest();
             longest.map_or(UNKNOWN, half)
         }
     };
@@ -147,6 +149,7 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
         began,
         flight,
         captures: &captures,
+        is_kept: args.output.is_some(),
         evidence,
         missed: 0,
         cut: 0,
@@ -188,7 +191,8 @@ pub(crate) fn run(root: &ProcRoot, args: &WhyArgs) -> Result<Outcome> {
             }
             // With --worst, the alerts around the operation were not collected.
             let lost = (!worst).then_some(missed + suppressed);
-            found.show(lost)?;
+            let is_kept = args.output.is_some();
+            found.show(is_kept, target.not_seen(), lost)?;
             if let (Some(capture), Some(_)) = (&found.capture, &args.output) {
                 out::line(&format!("saved as {}", capture.display()))?;
             }
@@ -247,7 +251,7 @@ struct Threshold {
     set: Instant,
     /// How long nothing must be late before it may come down; `None` if it never does.
     every: Option<Duration>,
-    /// When it was set, or last left as it was.
+    /// When the threshold was set, or when its last check left it unchanged.
     looked: Instant,
 }
 
@@ -294,6 +298,8 @@ struct Search<'a> {
     began: u64,
     flight: Option<Flight>,
     captures: &'a Captures,
+    /// Whether the captures are kept after the run.
+    is_kept: bool,
     /// Facts for an explanation from a trace; `None` without a recording.
     evidence: Option<Collector>,
     missed: u64,
@@ -333,7 +339,7 @@ impl Search<'_> {
             let now = Instant::now();
             let is_over = end.is_some_and(|end| now >= end);
             let is_due = !is_over && !has_ended && self.lowers().is_some_and(|due| now >= due);
-            // Read before the alerts: any of these operations that was late has its alert by then.
+            // The delays are read before the alerts: each late operation that the delays include already has its alert.
             let delays = is_due.then(|| watched.delays());
             // The alerts of the command's last operations can be read by now.
             let woken = match has_ended || is_over || is_due {
@@ -405,7 +411,8 @@ impl Search<'_> {
         !self.worst && self.found.as_ref().is_some_and(is_enough)
     }
 
-    /// Saves the best-ranked of these alerts if it may rank above the one found so far, and keeps the better one.
+    /// Saves the best-ranked of these alerts if it may rank above the operation found so far, and keeps the better of
+    /// both.
     fn consider(&mut self, mut seen: Seen, watched: &mut Watched<'_>) -> Result<()> {
         self.missed += seen.missed;
         if seen.alerts.is_empty() {
@@ -456,8 +463,9 @@ impl Search<'_> {
         beside.extend(sleeps);
         // The longest operation of the whole run is explained at its end.
         let at_once = capture.as_deref().filter(|_| !self.worst);
+        let is_kept = self.is_kept;
         let found = Found {
-            explained: at_once.map(|capture| explanation(capture, &alert, &beside)),
+            explained: at_once.map(|capture| explanation(capture, is_kept, &alert, &beside)),
             clock: clock::at(alert.time),
             alert,
             beside,
@@ -510,6 +518,10 @@ impl Search<'_> {
             evidence();
             return Ok(None);
         }
+        // With `worst`, many traces may be saved, and one is read at the end.
+        if !self.worst {
+            note(&saving(alert));
+        }
         let begun = Instant::now();
         let partial = flight.snapshot(self.captures);
         let took = begun.elapsed();
@@ -544,6 +556,15 @@ impl Search<'_> {
     }
 }
 
+/// The note before the trace of an alert is saved and read, which takes seconds on a slow machine.
+fn saving(alert: &Alert) -> String {
+    format!(
+        "an operation of {} took {}: saving and reading the trace",
+        owner(alert),
+        alone::took(alert)
+    )
+}
+
 /// The note about a lower threshold, after nothing has exceeded the old one for this time.
 fn lowered(old: Nanos, new: Nanos, time: Duration, missing: Missing) -> String {
     let what = match new == LEAST {
@@ -564,12 +585,12 @@ struct Missing {
 }
 
 impl Missing {
-    /// What is missing since the start, with this number of alerts that were overwritten before they were read.
+    /// What is missing since the start, with this number of alerts that readers have missed: they were overwritten, or
+    /// found no place in the ring.
     fn of(watched: &Watched<'_>, missed: u64) -> Self {
-        let (alerts, operations) = watched.lost();
         Self {
-            alerts: alerts + missed,
-            operations,
+            alerts: watched.suppressed() + missed,
+            operations: watched.lost(),
         }
     }
 
@@ -595,12 +616,23 @@ fn rank(alert: &Alert, began: u64, is_cut: bool) -> (bool, bool, u64) {
     (alert.start() >= began, !is_cut, alert.delay)
 }
 
-/// Explains an alert from the trace of its capture, and from the stacks of the alerts in `beside`.
-fn explanation(capture: &Path, alert: &Alert, beside: &[Alert]) -> Result<Explained> {
+/// Explains an alert from the trace of its capture, and from the stacks of the alerts in `beside`. `is_kept` is whether
+/// the capture is kept after the run.
+fn explanation(
+    capture: &Path,
+    is_kept: bool,
+    alert: &Alert,
+    beside: &[Alert],
+) -> Result<Explained> {
     let alerts = std::slice::from_ref(alert);
+    let trace = capture.join("trace");
+    let saved = match is_kept {
+        true => Saved::Capture(trace.clone()),
+        false => Saved::Nothing,
+    };
     // Reading a trace takes time, so a new thread does it: new threads run at ordinary priority.
     let read = std::thread::scope(|scope| {
-        let explain = || explained(&capture.join("trace"), alerts, beside, &mut || ());
+        let explain = || explained(&trace, saved, alerts, beside, &mut || ());
         scope.spawn(explain).join()
     });
     let read = read.map_err(|_| anyhow!("the reader of the trace failed"))??;
@@ -622,26 +654,40 @@ impl Found {
         self.alert.start() >= began && (!self.is_cut() || cut >= TRIES)
     }
 
-    /// Prints the explanation, or the contents of the alert if there is none. With `lost`, the number of alerts that
-    /// may be missing, also lists the other operations that were late at about that time.
-    fn show(&mut self, lost: Option<u64>) -> Result<()> {
+    /// Prints the explanation, or the contents of the alert if there is none, and `not_seen`. `is_kept` is whether the
+    /// capture is kept after the run. With `lost`, the number of alerts that may be missing, also lists the other
+    /// operations that were late at about that time.
+    fn show(&mut self, is_kept: bool, not_seen: Option<&str>, lost: Option<u64>) -> Result<()> {
         let explained = match (self.explained.take(), &self.capture) {
-            (None, Some(capture)) => Some(explanation(capture, &self.alert, &self.beside)),
+            (None, Some(capture)) => {
+                note("reading the trace of the longest operation");
+                let (alert, beside) = (&self.alert, &self.beside);
+                Some(explanation(capture, is_kept, alert, beside))
+            }
             (explained, _) => explained,
         };
-        let alone = || alone::text_at(&self.alert, &self.beside, &self.clock);
-        let mut text = match explained {
+        let alone = || alone::parts(&self.alert, &self.beside, Some(&*self.clock));
+        let (mut text, stacks) = match explained {
             None => alone(),
             Some(Ok(explained)) => {
-                explained.text + &running::paragraph(&explained.served, &self.alert)
+                let running = running::paragraph(&explained.served, &self.alert);
+                (explained.text + &running, stacks_of(&self.alert))
             }
-            Some(Err(error)) => format!("No explanation: {error:#}\n{}", alone()),
+            Some(Err(error)) => {
+                let (text, stacks) = alone();
+                (format!("No explanation: {error:#}\n{text}"), stacks)
+            }
         };
+        if let Some(not_seen) = not_seen {
+            text.push_str(&format!("\n{}\n", out::wrap(not_seen, 2).join("\n")));
+        }
         let takes_pids = pids::are_numbered_as_in_alerts(Path::new("/"));
-        let also = lost.map(|lost| also::lines(&self.alert, &self.beside, lost, takes_pids));
+        let (late, others) = (&self.alert, &self.beside);
+        let also = lost.map(|lost| also::lines(late, others, lost, takes_pids, clock::at));
         if let Some(lines @ [_, ..]) = also.as_deref() {
             text.push_str(&format!("\n{}\n", lines.join("\n")));
         }
+        let text = with_stacks(text, &stacks);
         if let Some(capture) = &self.capture {
             let file = capture.join("explanation.txt");
             // A full disk must not cost the explanation.
@@ -666,7 +712,7 @@ fn nothing(
     missed: u64,
 ) -> Result<()> {
     let over = threshold.over;
-    // Before the output, which takes time.
+    // The delays are read before the output, which takes time.
     let seen = watched.longest_since_set(&watched.delays());
     let (armed, whole) = (threshold.set.elapsed(), started.elapsed());
     let time = format!("in the {} since this threshold was set", nanos(armed));
@@ -691,6 +737,9 @@ fn nothing(
     if let more @ 1.. = stuck.len().saturating_sub(STUCK) {
         out::line(&format!("  and {more} more"))?;
     }
+    if let Some(not_seen) = target.not_seen() {
+        out::line(&format!("\n{}", out::wrap(not_seen, 0).join("\n")))?;
+    }
     match suggested(over, [seen, watched.longest()]) {
         None => Ok(()),
         Some(lower) => out::line(&format!(
@@ -700,7 +749,7 @@ fn nothing(
     }
 }
 
-/// A threshold below `over` that the first of these longest delays exceeds.
+/// A threshold below `over` that a delay in `longest` exceeds; the first delay that allows such a threshold counts.
 fn suggested(over: Nanos, longest: [Option<Nanos>; 2]) -> Option<Nanos> {
     let mut longest = longest.into_iter().flatten();
     longest.find_map(|longest| {
@@ -831,7 +880,7 @@ mod tests {
         };
         assert_eq!(after(4, Some(ms(250))), (false, ms(780)));
         assert_eq!(after(5, Some(ms(251))), (true, ms(120)));
-        // The time starts again, also if the threshold stays.
+        // The time starts again even if the threshold stays.
         assert_eq!(after(9, Some(ms(100))), (false, ms(120)));
         assert_eq!(after(10, None), (false, ms(120)));
         assert_eq!(after(14, Some(ms(100))), (false, ms(120)));
@@ -845,7 +894,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_about_a_lower_threshold_is_true_of_the_lowest_one() {
+    fn the_note_about_a_lower_threshold_is_also_true_of_the_lowest_threshold() {
         let none = Missing {
             alerts: 0,
             operations: 0,
@@ -863,7 +912,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_was_late_only_as_far_as_is_recorded() {
+    fn if_nothing_was_late_what_is_missing_is_counted() {
         for (alerts, operations, expected) in [
             (0, 0, "nothing took longer than 5.00ms for 1s"),
             (
@@ -884,6 +933,13 @@ mod tests {
     }
 
     #[test]
+    fn a_note_names_the_operation_whose_trace_is_saved() {
+        let late = found(50, 250_000_000, None).alert;
+        let note = "an operation of x/7 took 250.0ms: saving and reading the trace";
+        assert_eq!(saving(&late), note);
+    }
+
+    #[test]
     fn what_hides_a_late_operation_is_counted() {
         let directory = tempfile::tempdir().unwrap();
         let file = |name: &str| directory.path().join(name);
@@ -898,8 +954,10 @@ mod tests {
         }
         let root = ProcRoot::new(directory.path());
         let target = Target::of_disk("sda");
-        let missing = Missing::of(&Watched::made(&root, &target), 100);
-        assert_eq!((missing.alerts, missing.operations), (112, 3));
+        // This number includes the alerts that found no place in the ring.
+        let missed = 100;
+        let missing = Missing::of(&Watched::made(&root, &target), missed);
+        assert_eq!((missing.alerts, missing.operations), (105, 3));
     }
 
     /// An operation was late just before the threshold would come down, and its alert was not read yet.
@@ -931,6 +989,7 @@ mod tests {
             began: 0,
             flight: None,
             captures: &captures,
+            is_kept: false,
             evidence: None,
             missed: 0,
             cut: 0,
@@ -945,7 +1004,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suggested_threshold_is_one_that_was_exceeded() {
+    fn a_suggested_threshold_has_been_exceeded() {
         let ms = |ms: u64| Nanos(ms * 1_000_000);
         for (over, seen, whole, expected) in [
             (780, Some(ms(250)), Some(ms(1_570)), Some(ms(120))),

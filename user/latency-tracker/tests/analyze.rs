@@ -207,7 +207,7 @@ fn a_person_reads_a_sentence_a_table_and_then_the_path() {
 }
 
 #[test]
-fn a_long_path_is_folded_unless_all_of_it_is_asked_for() {
+fn a_long_path_is_folded_unless_all_steps_are_requested() {
     let dir = Dir::with_traces("fold");
     let shown = |tid: &str, args: &[&str]| {
         let (status, text, said) = run(&mut dir.path("compact", &[&["--tid", tid], args].concat()));
@@ -250,7 +250,7 @@ fn a_long_path_is_folded_unless_all_of_it_is_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_said() {
+fn what_cannot_be_answered_is_reported() {
     let dir = Dir::with_traces("bad");
     let wrong = |trace: &str, args: &[&str]| {
         let (status, out, error) = run(&mut dir.path(trace, args));
@@ -311,7 +311,7 @@ fn what_is_outside_of_the_trace_is_not_known() {
 }
 
 #[test]
-fn what_cannot_be_explained_is_said() {
+fn what_cannot_be_explained_is_reported() {
     let dir = Dir::with_traces("unexplained");
     let wrong = |what: &str, args: &[&str]| {
         let (status, out, error) = run(&mut dir.of_trace(&["explain"], what, args));
@@ -332,7 +332,7 @@ fn what_cannot_be_explained_is_said() {
     );
     fs::write(dir.0.join("none"), "").unwrap();
     assert!(wrong("compact", &["--alerts", "none"]).contains("no such alert"));
-    // Impossible times, a thread that does not exist and a missing processor are no reason to give
+    // Impossible times, a thread that does not exist and a missing CPU are no reason to give
     // up.
     let lines = "seq=1 time=18446744073709551615 instance=a tracker=wakeup reason=threshold \
         delay=18446744073709551615 threshold=0 cpu=99999 pid=1 tid=1 comm=\"x\"\n\
@@ -384,10 +384,10 @@ fn a_signal_ends_the_wait_for_alerts() {
     drop(writer);
 }
 
-/// With less memory than the whole model takes, the path and the delays are the same. With too little, the error states
-/// how much is needed.
+/// With less memory than the whole model takes, the path and the delays are the same. With too little memory, the error
+/// states how much is needed.
 #[test]
-fn a_limit_on_memory_changes_nothing_or_is_said() {
+fn a_limit_on_memory_changes_nothing_or_is_reported_as_too_low() {
     let dir = Dir::with_traces("memory");
     for (what, form) in [
         ("path", "--json"),
@@ -506,8 +506,8 @@ fn the_states_of_every_thread_add_up_to_its_time() {
     assert!(below > 0 && woken > 20, "{below} {woken}");
 }
 
-/// A program waits for five children, which sleep for 20 ms each. The delays of the first child include those of its
-/// parent before the fork.
+/// A program waits for five children, which sleep for 20 ms each. The delays of the first child include the
+/// delays of its parent before the fork.
 #[test]
 fn what_a_program_was_blocked_for_leads_to_the_sleep_of_its_children() {
     let dir = Dir::with("perf.tar.xz", "chain");

@@ -25,7 +25,7 @@ fn bench(args: &[&str]) -> Command {
 }
 
 /// Returns `bench loop` as an ordinary task, with the threshold of [`CALM`] unless the arguments
-/// have another.
+/// set another threshold.
 fn loops(args: &[&str]) -> Command {
     let mut command = bench(&["loop", "--priority", "0", "--dma-latency", "none"]);
     if !args.contains(&"--threshold") {
@@ -71,7 +71,7 @@ fn can_run() -> bool {
 }
 
 #[test]
-fn a_timer_says_what_it_lacks() {
+fn a_timer_names_what_it_lacks() {
     let timer = |args: &[&str]| bench(&[&["timer", "--priority", "0"], args].concat());
     for (args, says) in [
         (&["--cpu", "1000"][..], "CPU 1000 is not online"),
@@ -99,7 +99,7 @@ fn a_timer_says_what_it_lacks() {
 }
 
 #[test]
-fn a_rate_says_what_it_lacks() {
+fn a_rate_names_what_it_lacks() {
     let rate = |args: &[&str]| bench(&[&["rate"], args].concat());
     for (args, says) in [
         (&["--cpu", "1000"][..], "CPU 1000 is not online"),
@@ -196,7 +196,7 @@ fn a_run_has_as_many_loops_as_asked_for_and_keeps_the_invariants() {
 }
 
 #[test]
-fn it_says_what_it_holds_at_a_real_time_priority() {
+fn a_loop_reports_what_it_holds_at_a_real_time_priority() {
     if !can_run() || !nix::unistd::geteuid().is_root() {
         return;
     }
@@ -251,7 +251,7 @@ fn every_loop_above_the_threshold_is_a_peak_with_a_cause() {
 }
 
 #[test]
-fn it_ends_at_the_first_peak_if_told_to() {
+fn a_loop_ends_at_the_first_peak_on_request() {
     if !can_run() {
         return;
     }
@@ -298,7 +298,7 @@ fn events_keep_to_bursts_and_both_kinds_of_windows_are_shown() {
 }
 
 #[test]
-fn a_signal_ends_it_with_the_result_so_far() {
+fn a_signal_ends_a_loop_with_the_result_so_far() {
     if !can_run() {
         return;
     }
@@ -365,7 +365,7 @@ fn files_are_written_and_read_back_and_compared() {
 }
 
 #[test]
-fn what_other_tools_write_is_compared_and_what_is_none_is_refused() {
+fn results_of_other_tools_are_compared_and_other_files_are_refused() {
     let dir = Dir::new("others");
     let cyclictest = dir.file("cyclictest.txt");
     fs::write(
@@ -396,7 +396,7 @@ fn what_other_tools_write_is_compared_and_what_is_none_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_held() {
+fn impossible_requests_are_refused_before_anything_is_held() {
     for (args, says) in [
         (&["-c", "8191"][..], "is not online"),
         (&["-o", "/nowhere/at/all/x.svg"], "there is no directory"),

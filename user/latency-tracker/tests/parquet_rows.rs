@@ -93,7 +93,7 @@ impl Dir {
         rows.map(gap).collect()
     }
 
-    /// The files of a table, hidden ones too.
+    /// The files of a table, including hidden files.
     fn files(&self, table: &str) -> Vec<PathBuf> {
         let hosts = fs::read_dir(self.path().join("fleet").join(table));
         let hosts = hosts.into_iter().flatten().map(|host| host.unwrap().path());
@@ -362,7 +362,7 @@ fn requests_have_the_name_of_their_disk_wherever_the_trace_has_it() {
 }
 
 #[test]
-fn waits_for_locks_are_those_of_the_json() {
+fn waits_for_locks_match_the_json() {
     let dir = Dir(tempfile::tempdir().unwrap());
     ctf::locks(&dir.path().join("trace"));
     assert_eq!(compare(&dir, "locks", "trace", &[]), 4);
@@ -375,7 +375,7 @@ fn waits_for_locks_are_those_of_the_json() {
 }
 
 #[test]
-fn work_items_are_those_of_the_json() {
+fn work_items_match_the_json() {
     let dir = Dir(tempfile::tempdir().unwrap());
     ctf::works(&dir.path().join("trace"));
     assert_eq!(compare(&dir, "work", "trace", &[]), 8);
@@ -392,7 +392,7 @@ fn work_items_are_those_of_the_json() {
 }
 
 #[test]
-fn reclaim_is_that_of_the_json() {
+fn reclaim_matches_the_json() {
     let dir = Dir(tempfile::tempdir().unwrap());
     ctf::reclaims(&dir.path().join("trace"));
     assert_eq!(compare(&dir, "reclaim", "trace", &[]), 3);
@@ -409,7 +409,7 @@ fn reclaim_is_that_of_the_json() {
 }
 
 #[test]
-fn packets_are_those_of_the_json() {
+fn packets_match_the_json() {
     let dir = Dir(tempfile::tempdir().unwrap());
     ctf::packets(&dir.path().join("trace"));
     assert_eq!(compare(&dir, "net", "trace", &[]), 8);
@@ -476,7 +476,7 @@ fn waits_have_the_name_of_their_disk_wherever_the_trace_has_it() {
 }
 
 #[test]
-fn edges_and_states_are_those_of_the_json() {
+fn edges_and_states_match_the_json() {
     let dir = Dir::with("perf.tar.xz");
     let path = dir.written(&["path", "perf", "--tid", "177"]);
     let names = [
@@ -598,7 +598,7 @@ fn what_is_missing_has_rows() {
 
 /// The first packet of CPU 0 was overwritten. The file of CPU 1 ends earlier.
 #[test]
-fn gaps_are_those_in_the_range() {
+fn only_gaps_in_the_range_are_rows() {
     let dir = Dir::with("traces.tar.xz");
     dir.cut("channel_0", 0..PACKET);
     for args in [
@@ -691,7 +691,7 @@ fn the_time_between_two_traces_is_not_lost() {
 }
 
 #[test]
-fn alerts_are_those_of_the_capture() {
+fn alerts_match_the_capture() {
     let dir = Dir::with("traces.tar.xz");
     let capture = dir.path().join("0001");
     fs::create_dir(&capture).unwrap();
@@ -795,7 +795,7 @@ fn a_second_run_replaces_the_first() {
 }
 
 #[test]
-fn traces_of_one_time_are_reported() {
+fn overlapping_traces_are_reported() {
     let dir = Dir::with("traces.tar.xz");
     let (status, _, said) = dir.analyze(&["wakeups", "compact", "--parquet", "fleet"]);
     assert!(status == 0 && !said.contains("overlaps"), "{said}");

@@ -101,7 +101,7 @@ fn pairs(lines: &[Line], start: &str, end: &str) -> BTreeMap<u64, Vec<u64>> {
 }
 
 #[test]
-fn softirqs_of_a_trace_are_those_of_its_text() {
+fn softirqs_of_a_trace_match_its_text() {
     let dir = traces("traces.tar.xz");
     let lines = lines(&dir, "compact");
     let found = json(&dir, "irq", "compact", &[]);
@@ -134,7 +134,7 @@ fn softirqs_of_a_trace_are_those_of_its_text() {
 
 /// A wakeup lasts from the waking of a thread that is switched out to the switch to this thread.
 #[test]
-fn wakeups_of_a_trace_are_those_of_its_text() {
+fn wakeups_of_a_trace_match_its_text() {
     let dir = traces("traces.tar.xz");
     let found = json(&dir, "wakeups", "compact", &["-n", "100000"]);
     let table = table(&found, "wakeup");
@@ -166,9 +166,9 @@ fn wakeups_of_a_trace_are_those_of_its_text() {
     }
 }
 
-/// A sleep lasts from the switch from a thread to its waking. The thread does not run meanwhile.
+/// A sleep starts when the thread is switched out, and ends when it is woken. The thread does not run meanwhile.
 #[test]
-fn sleeps_of_a_trace_are_those_of_its_text() {
+fn sleeps_of_a_trace_match_its_text() {
     let dir = traces("traces.tar.xz");
     let found = json(&dir, "sleeps", "compact", &["-n", "100000"]);
     let table = table(&found, "sleep");
@@ -208,7 +208,7 @@ fn sleeps_of_a_trace_are_those_of_its_text() {
 
 /// A packet is in a backlog from net_if_rx to net_if_receive_skb. Between these, no other packet has its address.
 #[test]
-fn packets_in_backlogs_of_a_trace_are_those_of_its_text() {
+fn packets_in_backlogs_of_a_trace_match_its_text() {
     let dir = traces("traces.tar.xz");
     let metadata = dir.path().join("rare/kernel/metadata");
     let text = fs::read_to_string(&metadata).unwrap();
@@ -288,8 +288,8 @@ fn the_order_of_streams_changes_nothing() {
     }
 }
 
-/// A packet is missing, and part of another cannot be read: operations that they hide are not measured, and every other
-/// duration is unchanged.
+/// Reads the trace without a packet, and then with a part of that packet unreadable. Operations that the gap hides are
+/// not measured, and every other duration is unchanged.
 #[test]
 fn what_spans_a_gap_is_counted_and_not_measured() {
     let dir = traces("traces.tar.xz");
@@ -391,7 +391,7 @@ fn few_rows_are_shown_and_all_are_written() {
     );
     let (_, csv, _) = analyze(&dir, "syscalls", "all", &["--csv"]);
     assert_eq!(csv.lines().count(), rows + 1);
-    // The columns keep their names and places; new ones go last.
+    // The columns keep their names and places; new columns go last.
     let names = csv.lines().next().unwrap();
     assert_eq!(
         names,
@@ -415,7 +415,7 @@ fn few_rows_are_shown_and_all_are_written() {
 }
 
 #[test]
-fn the_calls_on_a_file_are_those_of_the_text() {
+fn the_calls_on_a_file_match_the_text() {
     let dir = traces("traces.tar.xz");
     let whole = json(&dir, "syscalls", "all", &["--by", "file"]);
     let found = table(&whole, "call");
@@ -439,7 +439,7 @@ fn the_calls_on_a_file_are_those_of_the_text() {
     let rows = found["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["file"] == "/etc/passwd");
     assert_eq!(number(&row.unwrap()["count"]), calls);
-    // A relative name may be several files.
+    // A relative name may stand for several files.
     let mut names = rows.iter().filter_map(|row| row["file"].as_str());
     let is_relative = names.any(|name| !name.starts_with('/'));
     let caveats = whole["caveats"].to_string();
@@ -556,7 +556,7 @@ fn bars(histogram: &Value) -> BTreeMap<u64, u64> {
     bars.filter(|(_, count)| *count > 0).collect()
 }
 
-/// Rows, histograms and worst cases of a page are those of the JSON, which has every operation as a worst case.
+/// Rows, histograms and worst cases of a page match the JSON, which has every operation as a worst case.
 #[test]
 fn a_page_has_every_row_and_every_operation() {
     let dir = traces("traces.tar.xz");
@@ -706,7 +706,7 @@ fn a_range_and_a_thread_select_a_part() {
 }
 
 #[test]
-fn what_cannot_be_analyzed_is_said_in_one_line() {
+fn what_cannot_be_analyzed_is_reported_in_one_line() {
     let dir = traces("traces.tar.xz");
     let wrong = |analysis: &str, trace: &str, args: &[&str], expected: &str| {
         let (status, out, error) = analyze(&dir, analysis, trace, args);

@@ -89,7 +89,7 @@ impl Tree {
 
     /// Starts the live view on a separate terminal.
     fn live(&self, args: &[&str], no_color: bool) -> Live {
-        // Not inherited by the programs of other tests, which would keep the terminal alive.
+        // The programs of other tests must not inherit the terminal: they would keep it alive.
         let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let master = posix_openpt(flags).unwrap();
         grantpt(&master).unwrap();
@@ -213,7 +213,7 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn once_prints_what_the_files_say() {
+fn once_prints_the_contents_of_the_files() {
     let tree = Tree::new("once");
     let (status, out, err) = tree.run(&["--once"]);
     assert_eq!((status, err.as_str()), (0, ""));
@@ -269,7 +269,7 @@ fn alerts_that_json_leaves_out_are_counted() {
     assert_eq!(json["dropped"], 44);
     assert_eq!(json["missed"], 0);
     assert!(json.get("groups").is_none(), "{json}");
-    // Groups have all of them.
+    // The groups include the alerts that `alerts` leaves out.
     let (_, out, _) = tree.run(&["--json", "-n", "1", "--by", "task"]);
     let json: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(json["groups"][0]["count"], 300);
@@ -415,7 +415,7 @@ fn a_table_fits_on_a_terminal_and_is_whole_in_a_pipe() {
 }
 
 #[test]
-fn errors_and_empty_trees_say_what_to_do() {
+fn errors_and_empty_trees_name_the_next_step() {
     let tree = Tree::new("empty");
     let (status, _, err) = tree.run(&["nosuch", "--once"]);
     assert_eq!(status, 1);
@@ -455,7 +455,7 @@ fn errors_and_empty_trees_say_what_to_do() {
 }
 
 #[test]
-fn intervals_add_up_and_instances_come_and_go() {
+fn intervals_add_up_and_instances_may_disappear_and_return() {
     let tree = Tree::new("sum");
     let mut command = tree.command(&["--json", "-i", "20ms"]);
     let mut child = command
@@ -570,7 +570,7 @@ fn the_live_view_follows_the_size_of_the_terminal() {
 }
 
 #[test]
-fn suspending_restores_the_terminal_until_it_goes_on() {
+fn suspending_restores_the_terminal_until_the_program_continues() {
     let tree = Tree::new("suspend");
     let mut live = tree.live(&["-i", "1h"], false);
     live.wait_for("Quit");

@@ -249,14 +249,14 @@ pub(crate) enum EventKind {
     Syscall,
 }
 
-/// `--burst`.
+/// The value of `--burst`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Burst {
     pub(crate) on: u64,
     pub(crate) off: u64,
 }
 
-/// `--dma-latency`.
+/// The value of `--dma-latency`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DmaLatency(pub(crate) Option<i32>);
 

@@ -122,7 +122,7 @@ pub(super) struct Armed<'a> {
 }
 
 impl<'a> Armed<'a> {
-    /// Sets up these instances, and a flight recorder that saves in this directory. All are
+    /// Sets up these instances, and a flight recorder that saves in this directory. All start
     /// switched off.
     pub(super) fn new(
         root: &'a ProcRoot,

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_have_gone_by_are_left_out_and_counted() {
+    fn times_that_have_passed_are_skipped_and_counted() {
         // The cycle due at 1100 runs at 1350: 1200 and 1300 have passed. The cycle due at 1400 runs
         // at 1500, which has just passed.
         let found = run(&[250, 100, 0], &PLAN);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_of_the_kernel_wakes_no_sooner_than_asked_for() {
+    fn the_clock_of_the_kernel_wakes_no_sooner_than_requested() {
         let plan = Plan {
             interval: 1_000_000,
             cycles: 20,

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_cleans_up_unless_told_that_all_is_well() {
+    fn a_guard_cleans_up_unless_the_end_is_regular() {
         assert_eq!(guarded(drop), ("untouched\n".to_string(), true));
         // The pipe ends, as if the process were killed.
         let killed = guarded(|mut guard| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The resources of a run. All of them belong to this process or to one of its threads. The kernel
-//! therefore releases them when the process ends, even if it is killed:
+//! The resources of a run. Each belongs to this process or to one of its threads. The kernel therefore releases them
+//! when the process ends, even if it is killed:
 //!
 //! - the affinity and the priority of each thread under test;
 //! - the affinity and the priority of the watching thread;

@@ -64,8 +64,8 @@ pub(super) fn measure(
         measured += slice.sum.max(1);
         found.samples.add_slice(&slice);
         found.peaks += slice.peaks;
-        // One peak of a slice is reported, the longest of those that the module kept: the counters
-        // are not read between two peaks of a slice.
+        // One peak of a slice is reported, the longest one that the module kept: the counters are
+        // not read between two peaks of a slice.
         if let Some((begin, took)) = slice.kept.iter().max_by_key(|(_, took)| *took) {
             let told = clock.now();
             mail.post(*begin, begin.saturating_add(*took), stop);

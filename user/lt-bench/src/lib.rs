@@ -16,8 +16,8 @@
 //! loop therefore has no reason to enter the kernel, not even at a peak, unless it is asked to
 //! (`--event syscall`), while a snapshot is taken, or if user space cannot read the clock. The
 //! counters around a peak cover some milliseconds, not all the time since the last peak; only SMIs
-//! are counted since then. With `--arm` or `--snapshot`, the slices without them are the baseline
-//! for the slices with them.
+//! are counted since then. The loop runs in slices, with rests between them. With `--arm` or
+//! `--snapshot`, a tracer runs in every second slice, and the other slices are the baseline.
 //!
 //! With `--in-kernel`, the module runs the loop, with interrupts off.
 //!

@@ -143,7 +143,7 @@ fn outside(at: Where) -> &'static str {
     }
 }
 
-/// `interrupt 25 (lt_cause) +1, softirq NET_RX +3`.
+/// Returns the counters as text: `interrupt 25 (lt_cause) +1, softirq NET_RX +3`.
 fn names(moved: &[&Moved]) -> String {
     let named = moved.iter().take(NAMED);
     let named: Vec<String> = named
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_evidence_goes_first() {
+    fn the_best_evidence_comes_first() {
         let counters = [
             moved("interrupt 25 (lt_cause)", 1, true),
             moved("interrupt LOC (timer)", 2, false),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_moved_it_was_not_the_kernel() {
+    fn if_no_counter_moved_the_cause_is_outside_the_kernel() {
         assert_eq!(
             cause(100, 0, 10, &[], &[], GUEST),
             "no counter moved: the host of this virtual machine"

@@ -74,7 +74,7 @@ impl Place {
 }
 
 /// Returns the CPUs that are online. A container may lack /sys, but /proc/stat has a line for each
-/// of them, too.
+/// online CPU, too.
 fn online(root: &Root) -> Result<Cpus> {
     let missing = match root.cpus(ONLINE) {
         Ok(online) => return Ok(online),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_the_isolated_ones_is_the_default() {
+    fn the_last_isolated_cpu_is_the_default() {
         for (online, isolated, cpus, rest) in [
             ("0-3", "", "3", "0-2"),
             ("0-3", "1-2", "2", "0,3"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn without_sys_the_cpus_are_those_of_proc() {
+    fn without_sys_the_cpus_are_read_from_proc() {
         let dir = std::env::temp_dir().join(format!("lt-online-{}", std::process::id()));
         std::fs::create_dir_all(dir.join("proc")).unwrap();
         let root = Root::new(&dir);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_rest_of_the_system_needs_is_refused() {
+    fn cpus_that_the_system_needs_are_refused() {
         for (asked, online, isolated, says) in [
             ("", "0", "", "CPU 0 is the only one online, and"),
             ("2", "2", "1-3", "CPU 2 is the only one online, and"),

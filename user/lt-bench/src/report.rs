@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The result: what `--json` prints, the two markers, and the verdict from them.
+//! The result: what `--json` prints, and the verdict.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -87,9 +87,9 @@ pub(super) struct Report<'a> {
     event: Option<&'static str>,
     pub(super) series: Vec<Series>,
     pub(super) peaks: &'a [Peak],
-    /// Marker 1: what --arm or --snapshot adds to each percentile, ns.
+    /// What --arm or --snapshot adds to each percentile, ns.
     pub(super) added: Option<BTreeMap<&'static str, i64>>,
-    /// Marker 2: whether nothing was lost.
+    /// Whether nothing was lost.
     pub(super) complete: bool,
     pub(super) lost: Lost,
     pub(super) passed: bool,

@@ -106,7 +106,7 @@ fn peaks(report: &Report<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Prints the two markers, and the verdict.
+/// Prints what the tracers added, what was lost, and the verdict.
 fn markers(report: &Report<'_>) -> Result<()> {
     out::line("")?;
     if let Some(added) = &report.added {

@@ -125,7 +125,7 @@ pub(super) struct Plan {
 /// The result of a loop.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Found {
-    /// All samples; with bursts, only those in bursts.
+    /// All samples; with bursts, only samples in bursts.
     pub(super) samples: Record,
     /// Samples between bursts.
     pub(super) quiet: Record,
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_while_a_peak_is_dealt_with_is_in_no_sample() {
+    fn time_while_a_peak_is_examined_is_in_no_sample() {
         // The peak takes 50. The reading after it is 900 later.
         let plan = Plan {
             threshold: 50,
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peak_waits_until_it_has_been_dealt_with() {
+    fn a_peak_waits_until_it_has_been_examined() {
         let mail = Mail::default();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {

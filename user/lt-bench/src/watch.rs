@@ -274,7 +274,8 @@ pub(super) fn as_alert(peak: &Peak, subject: Subject, seq: u64) -> Result<Alert>
 }
 
 impl Subjected {
-    /// Clears the readings before the loop starts or resumes; `seen` is when it was last seen.
+    /// Clears the readings before the loop starts or resumes; `seen` is when the loop was last
+    /// seen.
     fn clear(&mut self, seen: u64) {
         self.readings.clear();
         self.runs_since = None;

@@ -14,8 +14,8 @@
 //! steps need a lock (`DIR/.lock`): a capture takes a number, which becomes part of the name of its partial directory;
 //! a complete capture gets its final name; old captures are removed.
 //!
-//! A trace names every process of the machine, so captures are accessible to their owner only (0700, 0600), and no other
-//! user can redirect them (see private.rs).
+//! A trace names every process of the machine, so captures are accessible to their owner only (0700, 0600), and no
+//! other user can redirect them (see private.rs).
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -59,8 +59,8 @@ pub struct Record<'a> {
     pub skipped: usize,
     /// The alerts that the recorder read at this wakeup.
     pub alerts: &'a [Alert],
-    /// Sleeps within the late operation that are not late themselves, and whose alerts have stacks; omitted if there are
-    /// none.
+    /// Sleeps within the late operation that are not late themselves, and whose alerts have stacks; omitted if there
+    /// are none.
     #[serde(skip_serializing_if = "<[Alert]>::is_empty")]
     pub sleeps: &'a [Alert],
     /// Why there is no trace; omitted if there is one.
@@ -149,8 +149,8 @@ impl Captures {
         Ok(Partial { path })
     }
 
-    /// Locks the directory: until the returned file is dropped, no other recorder numbers, completes or removes captures
-    /// here.
+    /// Locks the directory: until the returned file is dropped, no other recorder numbers, completes or removes
+    /// captures here.
     pub fn alone(&self) -> Result<File> {
         let file = open_lock(&self.lock)?;
         let locked = file.lock();
@@ -175,14 +175,19 @@ impl Captures {
         Ok(partial)
     }
 
-    /// Renames a complete capture to its number, under the lock of [`Captures::alone`], which the caller must not hold:
-    /// another recorder that adds up sizes finds the capture by one of its names.
+    /// Renames a complete capture to its number. Takes the lock of [`Captures::alone`], which the caller must not hold.
+    /// Another recorder that adds up sizes under that lock thus finds the capture by its old or its new name.
     pub fn keep(&self, partial: Partial, number: u64) -> Result<PathBuf> {
         // Without the lock, only a sum of sizes may be wrong, which must not cost the capture.
         let _alone = self.alone().ok();
-        let path = self.directory.join(format!("{number:04}"));
+        let path = self.place(number);
         fs::rename(&partial.path, &path).with_context(|| path.display().to_string())?;
         Ok(path)
+    }
+
+    /// Path of the capture with this number, once it is complete.
+    pub fn place(&self, number: u64) -> PathBuf {
+        self.directory.join(format!("{number:04}"))
     }
 
     /// One more than the largest number that exists or is reserved.
@@ -265,8 +270,8 @@ impl Captures {
     /// boot is measured in time since boot: on a machine without a battery-backed clock, the time of day jumps by years
     /// once the network is up. If the modification time of such a capture is wrong, it is corrected, for later boots.
     /// The age of a capture of another boot is known only by its modification time: without `by_date`, such captures
-    /// are kept. This time is wrong if it comes from a clock that was never set, or if it is before the date that the
-    /// `alert.json` of the capture itself or of an earlier one records. Then the capture ages from now on.
+    /// are kept. The modification time is wrong if it comes from a clock that was never set, or if it is before the
+    /// date in the `alert.json` of the capture itself or of an earlier capture. Then the capture ages from now on.
     ///
     /// The caller must hold the lock of [`Captures::alone`].
     pub fn remove_older(&self, age: Duration, by_date: bool) -> Result<Vec<PathBuf>> {
@@ -686,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_by_the_present_time_of_day_within_a_boot() {
+    fn the_date_of_a_capture_of_this_boot_follows_the_present_time_of_day() {
         let at = |boot: &str, taken, seconds: u64| Taken {
             taken,
             boot_id: boot.to_string(),
@@ -699,7 +704,7 @@ mod tests {
         assert_eq!(date("this", 1_800_000_071, 70), Some(1_800_000_071));
         assert_eq!(date("other", 20, 20), None);
         assert_eq!(date("other", 1_700_000_000, 20), Some(1_700_000_000));
-        // As earlier versions saved it.
+        // Earlier versions saved neither the boot nor the time since boot.
         let old: Taken = serde_json::from_str(r#"{"taken":1700000000}"#).unwrap();
         assert_eq!(old.date(&now), Some(1_700_000_000));
     }

@@ -45,8 +45,8 @@ pub fn verdict(alert: &Alert) -> Option<String> {
     })
 }
 
-/// Returns the total time of the sleeps before which the target itself had requested reads, with a description.
-/// `None` if there are fewer than two.
+/// Returns the total time of the sleeps that followed reads requested by the target itself, with a description.
+/// `None` if there are fewer than two such sleeps.
 fn reads(steps: &[ChainStep]) -> Option<(u64, String)> {
     let sleeps = || steps.iter().filter(|step| step.kind == "reads");
     let (first, times) = (sleeps().next()?, sleeps().count());
@@ -60,7 +60,7 @@ fn reads(steps: &[ChainStep]) -> Option<(u64, String)> {
 }
 
 /// Returns a sentence on the activity of the CPU in the longest wait for which the alert records that activity.
-/// `None` if the wait is less than 1 % of the delay.
+/// `None` if there is no such wait, or if it took less than 1 % of the delay.
 pub fn interference(alert: &Alert) -> Option<String> {
     let steps = chain(alert).ok()?;
     let told = steps.iter().filter_map(|step| Some((step, step.parts?)));
@@ -219,7 +219,7 @@ mod tests {
         );
     }
 
-    /// `dd` reads 12 KiB from a slow disk without readahead: it is woken by the timer of its first request.
+    /// `dd` reads 12 KiB from a slow disk without readahead. The timer of its first request wakes it.
     #[test]
     fn the_requests_that_a_task_makes_itself_are_one_part_of_the_delay() {
         let alert = alert(
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kept_the_task_from_its_cpu_is_a_sentence() {
+    fn a_sentence_shows_what_kept_the_task_from_its_cpu() {
         let chain_with = |parts: &str| {
             format!("irq:29@1+0 waking:213@1+990 switch:213(lt_target)/120@1+3016500{parts}")
         };
@@ -277,9 +277,9 @@ mod tests {
         );
     }
 
-    /// A cgroup's quota, as Linux 7.2 shows it with `end=blocked`: nothing else wanted the CPU.
+    /// A cgroup's quota, as an alert with `end=blocked` shows it on Linux 7.2: nothing else wanted the CPU.
     #[test]
-    fn a_quota_is_no_preemption_and_no_way_back_from_idle() {
+    fn a_quota_is_neither_a_preemption_nor_an_exit_from_idle() {
         for step in ["preempted:0/120", "throttled:213"] {
             let alert = alert(&format!(
                 "irq:29@1+0 waking:213@1+9 switch:213(lt_target)/120@1+81 {step}@1+100 \

@@ -22,9 +22,9 @@ const REMEMBERED: usize = 64;
 #[derive(Debug)]
 struct Started {
     pid: u32,
-    /// A time just before its start.
+    /// A time just before the process started.
     from: u64,
-    /// A time just after its end. Another process may have its PID from then on. `u64::MAX` while it runs.
+    /// A time just after the process ended, from which another process may have the PID. `u64::MAX` while it runs.
     to: u64,
 }
 
@@ -55,8 +55,7 @@ fn has_ended(pid: u32) {
     }
 }
 
-/// Whether process `pid` was, at a time of `CLOCK_MONOTONIC` in ns, one of the newest commands that an [`Exec`] of this
-/// program ran.
+/// Whether process `pid` ran one of the newest commands of [`Exec`] at time `at` (`CLOCK_MONOTONIC`, ns).
 pub fn has_run(pid: u32, at: u64) -> bool {
     let is_it = |one: &Started| one.pid == pid && (one.from..=one.to).contains(&at);
     started().iter().any(is_it)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Cgroups of version 2: their names, their numbers, and which of them exist.
+//! Cgroups of version 2: their names, their numbers, and whether they exist.
 //!
-//! An instance that is limited to a cgroup keeps the number of that cgroup, which no later cgroup has. When a systemd
-//! unit or a container restarts, its cgroup is removed, and created again with another number: no task passes the
-//! filter of the instance any longer.
+//! An instance that is limited to a cgroup keeps the number of that cgroup. No later cgroup gets this number. When a
+//! systemd unit or a container restarts, its cgroup is removed, and created again with another number: no task passes
+//! the filter of the instance any longer.
 
 mod followed;
 
@@ -70,7 +70,7 @@ fn directory_of(root: &Path, number: u64) -> io::Result<Option<PathBuf>> {
                 let below = entries.flatten().filter(is_group);
                 next.extend(below.map(|entry| entry.path()));
             }
-            // Removed meanwhile.
+            // The directory has been removed meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => unread = Some(error),
         }
@@ -86,7 +86,7 @@ fn root() -> Option<PathBuf> {
 /// Finds instances that are limited to a cgroup that does not exist.
 #[derive(Debug)]
 pub struct Groups {
-    /// The root of all cgroups; `None` if some of them are not visible here.
+    /// The root of all cgroups; `None` if some cgroups are not visible here.
     root: Option<PathBuf>,
     /// The directory in which a cgroup was found, by its number; `None` if it was not found.
     known: HashMap<u64, Option<PathBuf>>,
@@ -106,8 +106,8 @@ impl Groups {
         }
     }
 
-    /// Returns the number of the cgroup to which this instance is limited, if there is no such cgroup. Also returns
-    /// `None` if that cannot be determined here.
+    /// Returns the number of the cgroup to which this instance is limited, if that cgroup does not exist. `None` if it
+    /// exists, if the instance is not limited to a cgroup, or if this cannot be determined here.
     pub fn missing(&mut self, instance: &Instance) -> Option<u64> {
         let number = instance.params.number("cgroup")?;
         let directory = match self.known.get(&number) {
@@ -203,13 +203,13 @@ mod tests {
         let mut groups = Groups::below(Some(root.path().into()));
         assert_eq!(groups.missing(&web), None);
         assert_eq!(groups.missing(&of("all")), None);
-        // Another cgroup has the path, and thus another number. The old one still has its inode.
+        // Another cgroup, with another number, has the path. The old cgroup still has its inode.
         fs::rename(path("a/b"), path("old")).unwrap();
         fs::create_dir(path("a/b")).unwrap();
         assert_eq!(groups.missing(&web), Some(number));
         fs::remove_dir(path("a/b")).unwrap();
         assert_eq!(groups.missing(&web), Some(number));
-        // Found by its number, wherever it is.
+        // The cgroup is found by its number, wherever it is.
         let again = || Groups::below(Some(root.path().into()));
         assert_eq!(again().missing(&web), None);
         fs::remove_dir(path("old")).unwrap();

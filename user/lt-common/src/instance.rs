@@ -115,8 +115,8 @@ fn show(tracker: &str) -> String {
 /// Start of the names of instances that [`try_out`] creates; the PID of the process follows.
 const TRIED: &str = "_try_";
 
-/// Minimum age of an instance that [`remove_tried`] removes, ns. In another PID namespace, a process that still uses it
-/// may have its PID.
+/// Minimum age of an instance that [`remove_tried`] removes, ns. A process that is not visible here, in another PID
+/// namespace, may still use a younger instance.
 const TRIAL: u64 = 10_000_000_000;
 
 /// Removes and reports instances that killed runs of [`try_out`] have left.
@@ -137,7 +137,8 @@ pub fn remove_tried(root: &ProcRoot) {
     }
 }
 
-/// Whether process `pid` has left an instance that it tried out. This process has none between two calls of [`try_out`].
+/// Whether process `pid` has left an instance that it tried out. This process has no such instance between two calls of
+/// [`try_out`].
 fn is_left(root: &ProcRoot, instance: &Instance, pid: u32) -> bool {
     let is_another = pid != std::process::id();
     let lives = is_another && Path::new("/proc").join(pid.to_string()).exists();
@@ -224,7 +225,7 @@ pub fn create(
 }
 
 /// Removes an instance. If the kernel refuses, the error is the message in the kernel log, to which the errno would add
-/// nothing. It is a [`ProcError`] if there is no message, or no such instance.
+/// nothing. The error is a [`ProcError`] if there is no message, or no such instance.
 pub fn remove(root: &ProcRoot, name: &str) -> Result<()> {
     let mut log = Kmsg::from_now();
     let removed = root.remove(name);
@@ -354,7 +355,7 @@ mod tests {
         assert!(is_removed(left, 0, 5));
         assert!(!is_removed(left, 1, 5));
         assert!(!is_removed(left, 0, clock::monotonic()));
-        // The process of the first one runs. The others are instances of users.
+        // The process of `_try_1` runs. The other two are instances of users.
         for other in ["_try_1", "_try_mine", "try_4294967295"] {
             assert!(!is_removed(other, 0, 5), "{other}");
         }

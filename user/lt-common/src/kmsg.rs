@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_module_is_heard() {
+    fn only_messages_of_the_module_are_returned() {
         assert_eq!(
             ours("latency_tracker: bad word \"x\""),
             Some("bad word \"x\"".into())
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_log_escapes_reads_as_it_was_written() {
+    fn an_escaped_message_reads_as_it_was_written() {
         let logged = r#"latency_tracker: expected \x5cxHH: "a\x1b\x5c""#;
         assert_eq!(ours(logged).unwrap(), r#"expected \xHH: "a?\""#);
         assert_eq!(unescape(r"a\x5"), r"a\x5");

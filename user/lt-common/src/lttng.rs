@@ -136,7 +136,7 @@ pub fn destroy(session: &str) -> Result<()> {
     lttng(["destroy", session]).output().map(drop)
 }
 
-/// Destroys the session of a value that is dropped. Reports a session that is left behind.
+/// Destroys the session of a dropped value. Reports the session if it is left behind.
 fn end(session: &str) {
     if let Err(error) = destroy(session)
         && !matches!(state(session), Ok(State::Gone))
@@ -454,8 +454,8 @@ fn stop_handed_over() {
     }
 }
 
-/// Creates a process in its own process group, which becomes `program` once it has read a line from its standard input.
-/// If this process is killed before it has written one, the new process ends.
+/// Creates a process in its own process group. The new process executes `program` once it has read a line from its
+/// standard input. It ends if the caller is killed before writing that line.
 fn spawn_waiting(program: &str, errors: File) -> Result<Child> {
     if !exists(program) {
         bail!(cannot_run(program));
@@ -609,7 +609,7 @@ mod tests {
             std::thread::sleep(PAUSE);
         }
         assert!(stat().is_empty() || stat().contains(") Z "), "{}", stat());
-        // The daemon that became ready is ours. Its process ID is known before that.
+        // The daemon that became ready is ours. Its process ID is known before it is ready.
         program(&script, "#!/bin/sh\nexec sleep 300\n");
         let known = std::cell::Cell::new(0);
         let (starts, ready) = (|pid| known.set(pid), |pid: i32| known.get() == pid);
@@ -680,7 +680,7 @@ mod tests {
     }
 
     #[test]
-    fn what_channels_discarded_is_summed_up() {
+    fn discarded_events_of_all_channels_are_summed_up() {
         let xml = "<command xmlns=\"https://lttng.org/xml/ns/lttng-mi\"><output><sessions><session><name>a</name>\
             <domains><domain><channels><channel><name>c</name><attributes><discarded_events>3</discarded_events>\
             <lost_packets>9</lost_packets></attributes></channel><channel><attributes><discarded_events>4\

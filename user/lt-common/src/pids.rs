@@ -22,16 +22,35 @@ pub fn are_numbered_as_in_alerts(root: &Path) -> bool {
 /// The kernel keeps this many bytes of a name: `TASK_COMM_LEN` without the final NUL.
 const NAME: usize = 15;
 
-/// The processes with this name, as `proc` shows them. Of a longer name, only the first 15 bytes are compared.
+/// The name of a process, as `proc` shows it. `None` if there is no such process.
+pub fn comm(proc: &Path, pid: u32) -> Option<Vec<u8>> {
+    let mut comm = fs::read(proc.join(format!("{pid}/comm"))).ok()?;
+    comm.pop_if(|last| *last == b'\n');
+    Some(comm)
+}
+
+/// The processes with this name, as `proc` shows them. The kernel keeps names of more than 15 bytes for kernel threads
+/// only. For a program, such a name is compared with the command line.
 pub fn named(proc: &Path, name: &str) -> BTreeSet<u32> {
-    let name = &name.as_bytes()[..name.len().min(NAME)];
+    let name = name.as_bytes();
+    let kept = &name[..name.len().min(NAME)];
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let with_name = entries.filter_map(|entry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
-        let comm = fs::read(entry.path().join("comm")).ok()?;
-        (comm.strip_suffix(b"\n") == Some(name)).then_some(pid)
+        let comm = comm(proc, pid)?;
+        let has_name = comm == name || comm == kept && program(proc, pid, kept)? == name;
+        has_name.then_some(pid)
     });
     with_name.collect()
+}
+
+/// The name of the program that a process runs, if it starts with `kept`: the first such word of the command line,
+/// without directories. In the command line of a script, the interpreter comes first.
+fn program(proc: &Path, pid: u32, kept: &[u8]) -> Option<Vec<u8>> {
+    let words = fs::read(proc.join(format!("{pid}/cmdline"))).ok()?;
+    let words = words.split(|byte| *byte == 0);
+    let mut names = words.filter_map(|word| word.rsplit(|byte| *byte == b'/').next());
+    names.find(|name| name.starts_with(kept)).map(Into::into)
 }
 
 /// The process `top` and its descendants, as `proc` shows them.
@@ -69,20 +88,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_are_found_by_the_part_of_their_name_that_the_kernel_keeps() {
+    fn processes_are_found_by_their_whole_name_or_the_part_that_the_kernel_keeps() {
         let proc = tempfile::tempdir().unwrap();
-        for (pid, comm) in [
-            ("7", "orders\n"),
-            ("8", "orders2\n"),
-            ("9", "systemd-journal\n"),
-            ("self", "orders\n"),
+        for (pid, comm, words) in [
+            ("7", "orders\n", "/usr/bin/orders\0"),
+            ("8", "orders2\n", "orders2\0"),
+            ("9", "systemd-journal\n", "/usr/lib/systemd-journald\0"),
+            ("10", "kworker/0:1-events\n", ""),
+            (
+                "11",
+                "systemd-journal\n",
+                "systemd-journal-x\0systemd-journald\0",
+            ),
+            (
+                "12",
+                "unattended-upgr\n",
+                "/usr/bin/python3\0-u\0/usr/share/unattended-upgrade\0",
+            ),
+            ("13", "systemd-journal\n", ""),
+            ("self", "orders\n", "orders\0"),
         ] {
-            fs::create_dir(proc.path().join(pid)).unwrap();
-            fs::write(proc.path().join(pid).join("comm"), comm).unwrap();
+            let process = proc.path().join(pid);
+            fs::create_dir(&process).unwrap();
+            fs::write(process.join("comm"), comm).unwrap();
+            fs::write(process.join("cmdline"), words).unwrap();
         }
         let named = |name| named(proc.path(), name).into_iter().collect::<Vec<_>>();
         assert_eq!(named("orders"), [7]);
+        // Two other processes have the same 15 bytes: another program, and a process without a command line, such as a
+        // zombie.
         assert_eq!(named("systemd-journald"), [9]);
+        assert_eq!(named("systemd-journal-x"), [11]);
+        assert_eq!(named("systemd-journal"), [9, 11, 13]);
+        assert!(named("systemd-journal2").is_empty());
+        // A script.
+        assert_eq!(named("unattended-upgrade"), [12]);
+        assert_eq!(named("kworker/0:1-events"), [10]);
         assert!(named("systemd-journa").is_empty());
         assert!(named("").is_empty());
     }

@@ -53,7 +53,7 @@ pub fn lock_memory() -> Result<()> {
 pub fn ticks() -> u64 {
     use std::arch::x86_64::{_mm_lfence, _rdtsc};
     // SAFETY: both instructions are part of every x86-64 processor, access no memory, and are normally allowed in user
-    // space; where rdtsc is not (PR_SET_TSC), the process is killed.
+    // space; where rdtsc is not allowed (PR_SET_TSC), the process is killed.
     #[expect(unsafe_code, reason = "intrinsics of the processor are unsafe")]
     unsafe {
         _mm_lfence();

@@ -2,10 +2,9 @@
 
 //! Waiting for the kernel, the clock or the user, whichever comes first.
 //!
-//! SIGINT, SIGTERM and SIGHUP only set a number, and write a byte into a pipe that is polled while waiting. None
-//! of them can therefore interrupt a sequence of steps, and whatever has been set up is undone in order. The
-//! signals are not blocked, since children would inherit the mask, and SIGTERM could not end a session daemon.
-//! Handlers are not inherited.
+//! SIGINT, SIGTERM and SIGHUP only set a number, and write a byte into a pipe that is polled while waiting. So no
+//! signal interrupts a sequence of steps, and whatever has been set up is undone in order. The signals are not
+//! blocked: children would inherit the mask, and SIGTERM could not end a session daemon. Handlers are not inherited.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -205,7 +204,7 @@ mod tests {
     use std::io::Write;
     use std::os::fd::OwnedFd;
 
-    /// One test, since a signal reaches all that catch it.
+    /// One test, since a signal reaches every `Signals` of the process.
     #[test]
     fn a_wait_ends_with_time_or_a_signal_or_when_the_reader_of_the_output_leaves() {
         let signals = Signals::catch().unwrap();
@@ -243,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_file_that_answers_with_eio_has_ended() {
-        // A terminal returns EIO once no process has its other side open; procfs does once the file was removed.
+        // A terminal returns EIO once no process has its other side open. A removed file of procfs also returns EIO.
         let pty = nix::pty::openpty(None, None).unwrap();
         let (master, mut slave) = (File::from(pty.master), File::from(pty.slave));
         let mut lines = Lines::default();

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use lt_ctf::{Event, Item, Missing, Reader, text};
+use lt_ctf::{Event, Item, Missing, Reader, Value, text};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
@@ -91,12 +91,14 @@ fn count(trace: &Path, of: impl Fn(&Event<'_>) -> u64) -> Done {
 
 /// Returns a sum over all fields, so that the compiler cannot drop the reading of any.
 fn sum(event: &Event<'_>) -> u64 {
-    let one = |(index, _)| {
-        let number = event.signed(index).map(|v| v as u64);
-        let number = number.or_else(|| event.unsigned(index));
-        number
-            .or_else(|| event.bytes(index).map(|b| b.len() as u64))
-            .unwrap_or(0)
-    };
-    event.class().fields().map(one).fold(0, u64::wrapping_add)
+    let mut sum = 0u64;
+    event.values(|_, value| {
+        sum = sum.wrapping_add(match value {
+            Some(Value::Unsigned(value)) => value,
+            Some(Value::Signed(value)) => value as u64,
+            Some(Value::Bytes(bytes)) => bytes.len() as u64,
+            Some(Value::Float(_)) | None => 0,
+        });
+    });
+    sum
 }

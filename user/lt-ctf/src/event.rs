@@ -15,6 +15,19 @@ use crate::schema::{Class, Encoding, FieldIndex, Int, Kind, Schema};
 use crate::stream::{Batch, Record};
 use crate::trace::Trace;
 
+/// The value of a field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// An unsigned integer, a boolean or a bit array.
+    Unsigned(u64),
+    /// A signed integer.
+    Signed(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// The bytes of a blob, or of UTF-8 text up to its terminator.
+    Bytes(&'a [u8]),
+}
+
 /// An event. It is valid until the next one is read.
 #[derive(Clone, Copy)]
 pub struct Event<'a> {
@@ -68,7 +81,7 @@ impl<'a> Event<'a> {
     }
 
     /// Returns the time of the event since the clock's origin (1970), ns. Events are in the order
-    /// of this time. If several traces have the same clock, its offset in the first of them is used.
+    /// of this time. If several traces have the same clock, its offset in the first trace is used.
     #[must_use]
     pub fn nanoseconds(&self) -> i64 {
         self.record.nanoseconds
@@ -187,19 +200,66 @@ impl<'a> Event<'a> {
     pub fn text(&self, field: FieldIndex) -> Option<Cow<'a, str>> {
         self.bytes(field).map(String::from_utf8_lossy)
     }
+
+    /// Calls `each` with every field, in the order of [`Class::fields`], and its value. Faster than one call for each
+    /// field. The value is `None` for a structure, an array or text in UTF-16 or UTF-32, for example: [`Event::visit`]
+    /// reports these.
+    #[inline]
+    pub fn values(&self, mut each: impl FnMut(FieldIndex, Option<Value<'a>>)) {
+        let bytes = self.batch.window().bytes;
+        let anchors = self.batch.anchors(self.record);
+        for (index, field) in (0..).map(FieldIndex).zip(&self.class.fields) {
+            let anchor = anchors.get(field.anchor as usize);
+            let value = match (field.quick, anchor) {
+                (Some(int), Some(anchor)) => {
+                    let at = (anchor + u64::from(field.delta)) >> 3;
+                    quick(bytes, at as usize, int).map(|value| Value::of(value, int.signed))
+                }
+                _ => self.value(index),
+            };
+            each(index, value);
+        }
+    }
+
+    /// Returns the value of a field; `None` where [`Event::values`] has none.
+    #[must_use]
+    pub fn value(&self, field: FieldIndex) -> Option<Value<'a>> {
+        let node = self.class.fields.get(field.0 as usize)?.node;
+        match self.schema().node(node).kind {
+            Kind::Float(_) => self.float(field).map(Value::Float),
+            Kind::Int { .. } | Kind::Bool(_) | Kind::Bits { .. } | Kind::Leb { .. } => {
+                let (value, signed) = self.integer(field)?;
+                Some(Value::of(value, signed))
+            }
+            _ => self.bytes(field).map(Value::Bytes),
+        }
+    }
+}
+
+impl Value<'_> {
+    #[inline]
+    fn of(value: u64, signed: bool) -> Self {
+        match signed {
+            true => Self::Signed(value as i64),
+            false => Self::Unsigned(value),
+        }
+    }
 }
 
 /// Reads a byte-aligned integer of whole bytes.
 #[inline]
 fn quick(bytes: &[u8], at: usize, int: Int) -> Option<u64> {
     let rest = bytes.get(at..)?;
-    let value = match (int.len, int.order) {
-        (8, _) => u64::from(*rest.first()?),
-        (16, Order::Little) => u64::from(u16::from_le_bytes(*rest.first_chunk()?)),
-        (32, Order::Little) => u64::from(u32::from_le_bytes(*rest.first_chunk()?)),
-        (64, Order::Little) => u64::from_le_bytes(*rest.first_chunk()?),
-        _ => bits::read(bytes, 8 * at, int.len, int.order)?,
-    };
+    // Usually the window has eight bytes from here on, the last ones of other fields.
+    if let (Some(eight), Order::Little) = (rest.first_chunk(), int.order) {
+        let unused = u64::BITS - int.len;
+        let value = u64::from_le_bytes(*eight) << unused;
+        return Some(match int.signed {
+            true => ((value as i64) >> unused) as u64,
+            false => value >> unused,
+        });
+    }
+    let value = bits::read(bytes, 8 * at, int.len, int.order)?;
     Some(if int.signed {
         bits::sign(value, int.len) as u64
     } else {

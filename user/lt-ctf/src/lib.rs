@@ -48,7 +48,7 @@ pub mod text;
 mod trace;
 
 pub use error::{Error, Result, What};
-pub use event::{Event, Names, Part, Show};
+pub use event::{Event, Names, Part, Show, Value};
 pub use reader::{Item, Options, Reader};
 pub use schema::{Class, Clock, Field, FieldIndex, Schema, Scope};
 pub use stream::{Lost, Missing, Span};

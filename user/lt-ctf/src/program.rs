@@ -8,7 +8,7 @@
 //! syscall_entry_openat   i32 string i32 u16                      ->  32 bits; Text, anchor 1, 48 bits
 //! ```
 //!
-//! Consecutive fields of fixed size are one step. Each of them is at a fixed distance from an
+//! Consecutive fields of fixed size are one step. Each such field is at a fixed distance from an
 //! *anchor*: the start of the event's fields, or the end of the last field or padding of variable
 //! size. A step that needs bytes beyond the window stops with [`Stop::More`]; the caller reads more
 //! and runs the program again.

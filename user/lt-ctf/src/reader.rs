@@ -44,8 +44,9 @@ pub struct Reader {
     feeds: Vec<Feed>,
     /// Whether a file starts after the first packet of its recording, with a counter of discarded events that is not 0.
     continues: bool,
-    /// Number of threads to start, and the threads.
+    /// Number of threads to start.
     threads: usize,
+    /// The threads, once started.
     ahead: Option<Ahead>,
     merge: Merge,
     /// Set while the caller has the first item, so that its stream must be advanced next.

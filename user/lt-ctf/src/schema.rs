@@ -32,7 +32,7 @@ pub(crate) struct Node {
     pub(crate) align: u32,
     /// Size in bits from an aligned start; `None` if it varies.
     pub(crate) size: Option<u64>,
-    /// Whether it must be read rather than skipped: it, or a node below it, has a slot or a role.
+    /// Whether the node must be read rather than skipped: the node or a node below it has a slot or a role.
     pub(crate) keeps: bool,
     /// The slot for its value.
     pub(crate) slot: Option<Slot>,
@@ -48,7 +48,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// Returns the size of its code units, bytes.
+    /// Returns the size of the code units, bytes.
     pub(crate) fn unit(self) -> usize {
         match self {
             Self::Utf8 => 1,
@@ -168,18 +168,18 @@ pub(crate) enum Role {
 pub struct Clock {
     /// Name: `monotonic` in a trace by LTTng.
     pub name: String,
-    /// Distinguishes it from other clocks of the same name: for LTTng, the boot of the machine.
+    /// Distinguishes the clock from other clocks of the same name: for LTTng, the boot of the machine.
     pub uid: Option<String>,
     /// Cycles per second.
     pub frequency: u64,
-    /// Whole seconds of the offset of its value from its origin.
+    /// Whole seconds of the offset of the clock's value from its origin.
     pub offset_seconds: i64,
     /// The part of the offset that is less than a second, in cycles.
     pub offset_cycles: u64,
 }
 
 impl Clock {
-    /// Returns the offset of its value in ns, if the clock counts nanoseconds.
+    /// Returns the offset of the clock's value in ns, if the clock counts nanoseconds.
     pub(crate) fn offset(&self) -> Option<i64> {
         let seconds = self.offset_seconds.saturating_mul(SECOND as i64);
         (self.frequency == SECOND).then(|| seconds.wrapping_add(self.offset_cycles as i64))

@@ -97,7 +97,7 @@ pub(crate) struct Stream {
     packet_context: Option<NodeId>,
     /// The open file, with its index among the parts.
     open: Option<(usize, File)>,
-    /// Whether it stays open between two batches.
+    /// Whether the file stays open between two batches.
     stays_open: bool,
     /// Start of the next packet.
     at: (usize, u64),
@@ -117,7 +117,7 @@ pub(crate) struct Stream {
     lost: Vec<Lost>,
     /// The unreadable rest of a damaged packet.
     rest: Option<Lost>,
-    /// The window. Between two batches the last batch has it.
+    /// The bytes of the window. Between two batches, they are in the last batch.
     bytes: Vec<u8>,
     /// Number of bytes of the packet in the window, and their offset in the packet.
     filled: usize,
@@ -186,7 +186,7 @@ impl Stream {
         }
     }
 
-    /// Limits the size of the window, and whether the file stays open between two batches: with many streams, windows
+    /// Sets the size of the window, and whether the file stays open between two batches: with many streams, windows
     /// are smaller, and not all files can be open.
     pub(crate) fn limit(&mut self, window: usize, stays_open: bool) {
         (self.size, self.stays_open) = (window, stays_open);
@@ -282,8 +282,8 @@ impl Stream {
         Ok(Next::Window)
     }
 
-    /// Decodes the event at `pos`, and returns its class and the program of the class. If it stops early, the position
-    /// and the clock are unchanged.
+    /// Decodes the event at `pos`, and returns its class and the program of the class. If decoding stops early, the
+    /// position and the clock are unchanged.
     #[inline]
     fn decode<'s>(&mut self, schema: &'s Schema) -> Result<(u32, &'s Program), Stop> {
         let Some(class) = schema.streams.get(self.origin.class) else {

@@ -253,7 +253,7 @@ mod tests {
     use super::general;
 
     #[test]
-    fn numbers_are_printed_as_c_does() {
+    fn numbers_are_printed_as_in_c() {
         for (value, text) in [
             (0.0, "0"),
             (1.5, "1.5"),

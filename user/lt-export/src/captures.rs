@@ -60,7 +60,7 @@ struct Listed {
 #[derive(Debug)]
 pub(crate) struct Captures {
     directory: PathBuf,
-    /// Read if the directory may not be read.
+    /// The index to read if the directory may not be read.
     index: Option<PathBuf>,
     /// The captures already read, by the name of their directory. The time of `alert.json` is part
     /// of the value, since a number may be reused once all captures have been removed. The capture

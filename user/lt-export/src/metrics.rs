@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Writes the page of metrics. Each counter of `stats`, except those about the length of delays, is
-//! a metric with the name of the counter, and with the labels `name` (of the instance) and
-//! `tracker`. The metrics thus add up as the counters do in the kernel. The first label is not
+//! Writes the page of metrics. Each counter of `stats`, except the counters of the length of
+//! delays, is a metric with the name of the counter, and with the labels `name` (of the instance)
+//! and `tracker`. The metrics thus add up as the counters do in the kernel. The first label is not
 //! called `instance`: Prometheus uses that name for the target that it scrapes, and would rename
 //! ours to `exported_instance`.
 
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_gauges_and_delays_are_there_by_instance() {
+    fn counters_gauges_and_delays_are_shown_by_instance() {
         let dir = tree();
         let page = page(&ProcRoot::new(dir.path()), Format::OpenMetrics).unwrap();
         has(&page, "latency_tracker_loaded 1");
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_an_error() {
+    fn an_invalid_file_is_an_error() {
         let dir = tree();
         fs::write(dir.path().join("slow/stats"), "started many\n").unwrap();
         let error = page(&ProcRoot::new(dir.path()), Format::OpenMetrics).unwrap_err();

@@ -267,7 +267,8 @@ fn fields(alert: &Alert) -> Vec<KeyValue> {
             serde_json::Value::String(text) => Value::StringValue(text),
             other => match other.as_i64() {
                 Some(n) => Value::IntValue(n),
-                // Also for a number that does not fit into an integer value: its digits are kept.
+                // A number that does not fit into an integer value becomes a string, which keeps
+                // its digits.
                 None => Value::StringValue(other.to_string()),
             },
         };

@@ -110,7 +110,7 @@ struct Queue {
     bytes: usize,
     /// The signal of the message that the thread sends, and the number of its items not counted yet.
     sending: Option<(Signal, u64)>,
-    /// Set once the thread must not try again.
+    /// Set once the thread must end.
     ends: bool,
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The counters of a bounded number of instances: those with the most alerts are named, and stay
-//! named until they are removed; all others are summed up as `other`. Apart from the
-//! gauges, no counter of `other` ever decreases: the counts of an instance stay in `other` when the
-//! instance gets named or is removed.
+//! The counters of a bounded number of instances. The instances with the most alerts are named, and stay named until
+//! they are removed; all others are summed up as `other`. Apart from the gauges, no value of `other` ever decreases:
+//! the counts of an instance stay in `other` when the instance gets named or is removed.
 
 use std::collections::HashMap;
 
@@ -140,7 +139,7 @@ impl Reading {
 fn counts(histogram: &Histogram) -> Vec<u64> {
     let mut counts = vec![0; BOUNDS.count() + 1];
     for bucket in &histogram.buckets {
-        // All delays of the kernel's bucket are in one of these.
+        // All delays of one of the kernel's buckets fall into one bucket here.
         if let Some(count) = counts.get_mut(bucket_of(bucket.low)) {
             *count += bucket.count;
         }
@@ -258,7 +257,7 @@ impl Top {
             .collect();
         if !others.is_empty() || self.other.is_some() {
             let other = self.other.get_or_insert_with(Reading::other);
-            // Counters that can decrease are summed up again.
+            // Values that can decrease are summed up again.
             other
                 .values
                 .iter_mut()

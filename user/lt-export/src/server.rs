@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! An HTTP server for one page. A connection gets one response within a few seconds, in a thread of
-//! its own. Few are served at a time; more get an error, or are closed at once. This
-//! bounds the cost of a client that is slow, or sends too much or garbage.
+//! its own. Only a few connections are served at a time; the next few get an error, and further
+//! ones are closed at once. This bounds the cost of a client that is slow, or sends too much or
+//! garbage.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -13,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use crate::format::Format;
 
-/// Maximum number of connections served at a time. The same number again is refused with status
-/// 503; further ones are closed.
+/// Maximum number of connections served at a time. As many more are refused with status 503;
+/// further ones are closed.
 pub const CONNECTIONS: usize = 8;
 
 /// Maximum size of a request with its headers, in bytes.
@@ -426,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_client_gets_a_timeout_and_holds_up_nobody() {
+    fn a_slow_client_gets_a_timeout_and_holds_up_no_other() {
         let address = start(Duration::from_millis(300), |_| Ok(String::new()));
         let mut slow = TcpStream::connect(address).unwrap();
         slow.write_all(b"GET /met").unwrap();
@@ -436,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_body_does_not_reset_the_answer() {
+    fn a_refused_body_does_not_reset_the_response() {
         let address = usual();
         let mut post = b"POST /metrics HTTP/1.1\r\nContent-Length: 100000\r\n\r\n".to_vec();
         post.resize(post.len() + 100_000, b'x');
@@ -487,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_clients_that_say_nothing_is_closed() {
+    fn a_flood_of_silent_clients_is_closed() {
         let address = usual();
         let _silent = silent(address, 2 * CONNECTIONS);
         let mut closed = TcpStream::connect(address).unwrap();

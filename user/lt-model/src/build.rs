@@ -12,30 +12,31 @@
 //!
 //! - *A wakeup may precede its sleep.* A thread on its way to sleep may be woken from another processor before its
 //!   `sched_switch`. The wakeup of a running thread is therefore kept, and ends its sleep if the thread is switched out
-//!   as blocked. If the thread was not on its way to sleep, `sched_wakeup` follows while it still runs, or it does
-//!   something else first: then the wakeup is void. It is also void if the thread is woken again before it has run,
-//!   since only sleeping threads are woken.
+//!   as blocked. If the thread was not on its way to sleep, the wakeup is void: `sched_wakeup` follows while the thread
+//!   still runs, or the thread does something else first. The wakeup is also void if the thread is woken again before
+//!   it has run, since only sleeping threads are woken.
 //! - *An interrupt has a tail.* Threads of interrupts and of softirqs are woken just after the handler ends. For a
 //!   short time, such a wakeup therefore belongs to the interrupt that ended last, unless something else happens on
 //!   that processor first.
 //! - *A softirq may be a thread's own work*: the work of ksoftirqd, or packets that a thread sends to this machine,
 //!   which the same call delivers. The thread is then the waker. The place of `softirq_raise` distinguishes such a
-//!   softirq from one raised by an interrupt, and shows which interrupt. Without that event, a softirq belongs to an
-//!   interrupt that has just ended.
+//!   softirq from a softirq raised by an interrupt, and shows the interrupt. Without that event, a softirq belongs to
+//!   an interrupt that has just ended.
 //! - *A disk signals completion in many ways*: by its own interrupt or the thread of that interrupt, a softirq, a call
-//!   from another processor, or a timer. The disk is the waker of every thread woken before this context ends. A network
-//!   softirq also delivers packets: there, the disk is the waker only of the thread that submitted the request, and of
-//!   threads in an uninterruptible sleep.
+//!   from another processor, or a timer. The disk is the waker of every thread woken before this context ends. A
+//!   network softirq also delivers packets: there, the disk is the waker only of the thread that submitted the request,
+//!   and of threads in an uninterruptible sleep.
 //! - *A softirq may be preempted* (PREEMPT_RT). It continues when its thread does.
 //! - *A thread in user mode cannot wake another.* A wakeup on its processor then comes from an interrupt or a fault
 //!   that the events do not show. A thread is known to be in user mode only if all system calls are recorded.
-//! - *A thread that waits for a processor may be moved to another one* (`sched_migrate_task`). It waits for each as
-//!   long as it is queued there. If it runs on a processor other than the one it was queued on, and no event shows the
-//!   move, the processors that it waited for are unknown.
+//! - *A thread that waits for a processor may be moved to another one* (`sched_migrate_task`). The thread waits for
+//!   each processor while it is queued there. If it runs on a processor on which it was not queued, and no event shows
+//!   the move, the processors that it waited for are unknown.
 //! - *In a gap anything may have happened.* The state of the thread that ran there is unknown from then on, until an
 //!   event shows it again. So is the state of a thread that waited for that processor, since the thread may have run.
 //!   A sleeping thread may also have run there: its state is not recorded during the gap, and its waker ended only the
-//!   part of the sleep after the gap. The time before the stream of a processor starts, or after it ends, is a gap, too.
+//!   part of the sleep after the gap. The times before the stream of a processor starts, and after it ends, are gaps,
+//!   too.
 
 mod cpus;
 mod gaps;
@@ -45,8 +46,9 @@ mod requests;
 mod tasks;
 mod wakings;
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use self::cpus::{Cpus, SOFTIRQS, TAIL, WAY_OUT};
 use self::gaps::Gap;
@@ -136,7 +138,7 @@ pub struct Builder {
     most: usize,
     requests: Requests,
     files: Files,
-    /// Time at which the events that show files end, if they do: no file is known after it.
+    /// Time at which the events that show files end, if declared. No file is known after that time.
     files_until: Option<u64>,
     /// The calls whose file is known.
     calls: Calls,
@@ -233,8 +235,8 @@ impl Builder {
         }
     }
 
-    /// Declares that all events that show which files system calls work on are recorded from `begin` to `end` only.
-    /// Must come before the first event.
+    /// Declares that the events about files ([`FileEvent`]) are complete only from `begin` to `end`. Must come before
+    /// the first event.
     pub fn has_files(&mut self, begin: u64, end: u64) {
         self.files.lost(begin);
         self.files_until = Some(end);
@@ -526,14 +528,16 @@ impl Builder {
             What::Remap { from, to, sectors } => return self.requests.remap(from, to, sectors),
             What::Flush { disk } => return self.requests.flush(time, disk),
             What::Completed { disk, range, kind } => {
-                let request = match range {
-                    Some(range) => {
+                let request = match (range, kind) {
+                    (Some(range), _) => {
                         let (request, done) = self.requests.complete(time, disk, range, kind);
                         self.note_served(disk, done);
                         request
                     }
-                    None if kind == Kind::Flush => self.requests.flushed(time, disk),
-                    None => None,
+                    (None, Kind::Flush) => self.requests.flushed(time, disk),
+                    // It waited for a flush, which has just ended on this processor.
+                    (None, Kind::Plain) => self.cpus.at(cpu).flushed(time, disk),
+                    (None, Kind::Discard | Kind::Other) => None,
                 };
                 let at = self.cpus.at(cpu);
                 at.completed = Some((disk, at.contexts.len(), request, time));
@@ -556,7 +560,6 @@ impl Builder {
         let until = self.files_until.unwrap_or(u64::MAX);
         self.cut_calls(until.min(span.1));
         self.tasks.finish(span.1);
-        self.calls.finish();
         self.signs.finish();
         self.handovers.finish();
         let processors = self.cpus.finish(span.1);
@@ -762,7 +765,7 @@ impl Builder {
         self.raises = true;
         let thread = self.cpus.at(cpu).thread();
         let of_threads = [Vector::NET_TX, Vector::NET_RX, Vector::BLOCK].contains(&Vector(vector));
-        // In user mode, an interrupt without events has raised it, such as Hyper-V's.
+        // In user mode, an interrupt without events, such as Hyper-V's, has raised the softirq.
         let in_kernel = !self.is_in_user_mode(time, thread);
         let is_thread = thread.is_some()
             && (of_threads || self.all_vectors)

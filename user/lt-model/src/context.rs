@@ -21,8 +21,8 @@ pub enum Context {
     Softirq {
         /// The vector.
         vector: Vector,
-        /// Whether it is the current thread's own work: the work of a softirq thread, or packets that a thread has just
-        /// sent to this machine.
+        /// Whether the softirq is the current thread's own work: the work of a softirq thread, or packets that a thread
+        /// has just sent to this machine.
         own: bool,
         /// The raiser.
         by: Raiser,
@@ -39,7 +39,7 @@ pub enum Context {
 }
 
 impl Context {
-    /// Whether it is softirq `of`, and the current thread's own work.
+    /// Whether this is softirq `of`, and the current thread's own work.
     pub(crate) fn is_own(self, of: Vector) -> bool {
         matches!(self, Self::Softirq { vector, own: true, .. } if vector == of)
     }
@@ -58,7 +58,7 @@ pub enum Raiser {
     Device(Handler),
     /// A timer of this machine, or a softirq that runs timers.
     Timer,
-    /// The thread itself, such as one that sends packets to this machine.
+    /// The thread itself, such as a thread that sends packets to this machine.
     Thread,
     /// An interrupt not from a device: from another processor, or from the processor itself.
     Ipi(Name),
@@ -83,7 +83,7 @@ impl Disk {
         self.0 >> 20 == EXTENDED || is_numbered
     }
 
-    /// Whether it is a loop device: its data is in a file on another disk.
+    /// Whether this is a loop device, whose data is in a file on another disk.
     #[must_use]
     pub fn is_loop(self) -> bool {
         self.0 >> 20 == 7

@@ -33,6 +33,9 @@ impl Priority {
     }
 }
 
+/// The first sector of a request without a position, such as a command that reads the state of a disk.
+pub const NOWHERE: u64 = u64::MAX;
+
 /// Stage that a request reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -174,8 +177,8 @@ pub enum What<'a> {
     },
     /// `timer_expire_exit`: in the timer softirq, the function of a timer ends.
     ExpireEnd,
-    /// `workqueue_execute_start`: a work item begins, in the current thread, which is a worker. An item of a BH workqueue
-    /// begins in a softirq, on top of any thread.
+    /// `workqueue_execute_start`: a work item begins, in the current thread, which is a worker. An item of a BH
+    /// workqueue begins in a softirq, on top of any thread.
     Work {
         /// The address of its function.
         function: u64,
@@ -200,14 +203,14 @@ pub enum What<'a> {
         /// The disk to which the data is written.
         disk: Option<Disk>,
     },
-    /// A request of a disk, or a bio of a disk or of a stacked device, reaches a stage. A bio of a partition is one of its
-    /// disk.
+    /// A request of a disk, or a bio of a disk or of a stacked device, reaches a stage. A bio of a partition counts as
+    /// a bio of the disk.
     Request {
         /// The stage.
         stage: Stage,
         /// The disk, or the stacked device.
         disk: Disk,
-        /// Its first sector, counted from the start of the disk.
+        /// Its first sector, counted from the start of the disk; [`NOWHERE`] if it is a command without a position.
         sector: u64,
         /// Number of sectors; 0 if not recorded.
         sectors: u32,
@@ -217,8 +220,8 @@ pub enum What<'a> {
         /// The disk.
         disk: Disk,
     },
-    /// `block_bio_remap`: a stacked device passes a bio on to another device, or a bio of a partition becomes one of its
-    /// disk.
+    /// `block_bio_remap`: a stacked device passes a bio on to another device, or a bio of a partition becomes a bio of
+    /// the disk.
     Remap {
         /// The stacked device or the partition, and the first sector there.
         from: (Disk, u64),
@@ -231,7 +234,8 @@ pub enum What<'a> {
     Completed {
         /// The disk.
         disk: Disk,
-        /// First sector and number of sectors; `None` for a flush.
+        /// First sector, which may be [`NOWHERE`], and number of sectors. `None` for a flush, and with [`Kind::Plain`]
+        /// for a request that was not issued itself, but waited for a flush.
         range: Option<(u64, u32)>,
         /// Its kind.
         kind: Kind,

@@ -17,10 +17,10 @@
 //!   was closed before. Its file is then not known, but it never has the name of another file.
 //! - *io_uring closes and opens descriptors without a system call.* The descriptors of a process that uses it are not
 //!   known.
-//! - *Threads share descriptors*, see `tables.rs`. The flags of `clone3` are not recorded. A thread that it creates is
-//!   taken to share the table of its process: no known program creates threads with tables of their own. A process that
-//!   it creates may share the table or have a copy. Until that process calls exec or exits, no name is added to the
-//!   table.
+//! - *Threads share descriptors*, see `tables.rs`. The flags of `clone3` are not recorded. A thread created by `clone3`
+//!   is taken to share the table of its process: no known program creates threads with tables of their own. A process
+//!   created by `clone3` may share the table or have a copy. Until that process calls exec or exits, no name is added
+//!   to the table.
 //! - *Another thread may change a descriptor during a call.* The call is then on an unknown file, and a descriptor that
 //!   it returns is not known, either.
 //! - *An exec may change the number of its thread* to the number of the process, whose other threads have ended. The
@@ -35,7 +35,7 @@
 mod calls;
 mod tables;
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 pub(crate) use self::calls::Calls;
 use self::tables::{Descriptor, Tables};
@@ -62,24 +62,24 @@ impl FileName {
 /// What a system call does with files, from its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access<'a> {
-    /// It works on no file, or on several.
+    /// The call works on no file, or on several.
     Nothing,
-    /// It works on this descriptor.
+    /// The call works on this descriptor.
     On(i32),
-    /// It works on this descriptor, and may change whether exec closes it.
+    /// The call works on this descriptor, and may change whether exec closes it.
     Flag(i32),
-    /// It works on the file with this path.
+    /// The call works on the file with this path.
     Path(FilePath<'a>),
-    /// It opens the file with this path.
+    /// The call opens the file with this path.
     Open {
         /// The path.
         path: FilePath<'a>,
         /// Whether exec closes the descriptor, if recorded.
         closes: Option<bool>,
     },
-    /// It creates a descriptor of this kind, such as `socket`.
+    /// The call creates a descriptor of this kind, such as `socket`.
     Create(&'static str),
-    /// It creates a descriptor for the file of another descriptor.
+    /// The call creates a descriptor for the file of another descriptor.
     Dup {
         /// The other descriptor.
         from: i32,
@@ -88,7 +88,7 @@ pub enum Access<'a> {
         /// Whether exec closes the new descriptor.
         closes: bool,
     },
-    /// It closes this descriptor.
+    /// The call closes this descriptor.
     Close(i32),
     /// `close_range`
     CloseRange {
@@ -99,15 +99,15 @@ pub enum Access<'a> {
         /// The flags.
         flags: u64,
     },
-    /// It creates a thread, with these flags (`CLONE_*`) if they are recorded.
+    /// The call creates a thread, with these flags (`CLONE_*`) if they are recorded.
     Clone(Option<u64>),
     /// `unshare`, with these flags.
     Unshare(u64),
-    /// It executes the program with this path.
+    /// The call executes the program with this path.
     Exec(FilePath<'a>),
-    /// It uses an io_uring.
+    /// The call uses an io_uring.
     Ring,
-    /// It may change any descriptor of any thread.
+    /// The call may change any descriptor of any thread.
     Anything,
 }
 
@@ -235,7 +235,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Limits the memory for names and descriptors, in bytes. What exceeds it is not known.
+    /// Limits the memory for names and descriptors, in bytes. Names and descriptors beyond the limit are not known.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.limit = Some(bytes);
     }
@@ -347,9 +347,14 @@ impl Files {
         }
         let step = self.step;
         let (fd, file, then) = match access {
-            // Kept, so that its end does not seem to lack a start: close(-1), for example.
+            // The call, for example close(-1), is kept, so that its end does not seem to lack a start.
             Access::Nothing if changes_table(call) => (None, None, Then::Nothing),
-            Access::Nothing => return,
+            Access::Nothing => {
+                if let Some(tid) = tid {
+                    self.calls.remove(&tid);
+                }
+                return;
+            }
             Access::Anything => {
                 self.forget();
                 (None, None, Then::Forgets)
@@ -504,7 +509,7 @@ impl Files {
         let since = call.map_or(self.step, |call| call.step);
         let keeps = |of: &Descriptor| of.closes == Some(false);
         if tid != old {
-            // The number was that of the main thread, which has ended.
+            // The number belonged to the main thread, which has ended.
             self.exit(tid);
         }
         self.tables.copy(old, tid, since, keeps);

@@ -6,31 +6,54 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::ids::WakerId;
+use crate::list::{push, with_room};
 use crate::state::{Interval, State};
-use crate::tiles::{Kinds, Tiles, push};
+use crate::tiles::{Kinds, Tiles};
+use crate::times::{Times, differ};
 
 /// A state of a thread, and its CPU.
 pub(crate) type Doing = (State, Option<u32>);
 
-/// Stands for no waker.
-const NONE: u32 = u32::MAX;
-
-/// The intervals of a thread, in 16 bytes each: each starts at the end of its predecessor.
+/// The intervals of a thread, in 8 bytes each, and 8 for each waker: an interval starts at the end of its predecessor.
 #[derive(Clone, Default)]
 pub struct Intervals {
     tiles: Tiles,
-    wakers: Vec<u32>,
+    /// The wakers, by the index of the interval that each ended. A thread with 2^32 intervals would not fit into
+    /// memory.
+    wakers: Vec<(u32, WakerId)>,
     kinds: Arc<[Doing]>,
 }
 
-impl Intervals {
-    /// Size of an interval, in bytes.
-    pub(crate) const BYTES: usize = Tiles::BYTES + size_of::<u32>();
+/// Number of stored elements in the intervals of several threads.
+#[derive(Debug, Default)]
+pub(crate) struct Stored {
+    intervals: usize,
+    wakers: usize,
+    /// Changes of the upper bits of starts.
+    highs: usize,
+}
 
+impl Stored {
+    /// Counts an interval, or the extension of one.
+    pub(crate) fn add(&mut self, begin: u64, end: u64, waker: Option<WakerId>, is_new: bool) {
+        self.intervals += usize::from(is_new);
+        self.wakers += usize::from(waker.is_some());
+        self.highs += usize::from(differ(begin, end));
+    }
+
+    /// Upper bound of the memory in use, in bytes, except for a few elements of each thread.
+    pub(crate) fn bytes(&self) -> usize {
+        with_room(self.intervals * Tiles::BYTES)
+            + with_room(self.wakers * size_of::<(u32, WakerId)>())
+            + self.highs * Times::HIGH
+    }
+}
+
+impl Intervals {
     /// Adds an interval of a kind; it starts at the end of the last one.
     pub(crate) fn push(&mut self, begin: u64, end: u64, kind: u32, waker: Option<WakerId>) {
         self.tiles.push(begin, end, kind);
-        push(&mut self.wakers, waker.map_or(NONE, |waker| waker.0));
+        self.ended_by(waker);
     }
 
     /// Extends the last interval, which `waker` then ends. Returns false if the last interval is of another kind.
@@ -39,29 +62,43 @@ impl Intervals {
             return false;
         }
         self.tiles.extend(end);
-        if let (Some(last), Some(waker)) = (self.wakers.last_mut(), waker) {
-            *last = waker.0;
-        }
+        self.ended_by(waker);
         true
+    }
+
+    /// Sets the waker that ended the last interval.
+    fn ended_by(&mut self, waker: Option<WakerId>) {
+        let Some(waker) = waker else {
+            return;
+        };
+        let last = self.len().saturating_sub(1) as u32;
+        match self.wakers.last_mut() {
+            Some((of, known)) if *of == last => *known = waker,
+            _ => push(&mut self.wakers, (last, waker)),
+        }
     }
 
     /// Replaces the last interval, keeping its start; stores nothing new.
     pub(crate) fn replace_last(&mut self, end: u64, kind: u32) {
         self.tiles.replace_last(end, kind);
-        if let Some(last) = self.wakers.last_mut() {
-            *last = NONE;
-        }
+        let last = self.len().saturating_sub(1) as u32;
+        self.wakers.pop_if(|(of, _)| *of == last);
+    }
+
+    /// The waker that ended the interval at an index.
+    fn waker(&self, index: usize) -> Option<WakerId> {
+        let place = self
+            .wakers
+            .binary_search_by_key(&index, |(of, _)| *of as usize);
+        self.wakers.get(place.ok()?).map(|(_, waker)| *waker)
     }
 
     /// The intervals, each with the index of its kind.
     pub(crate) fn packed(&self) -> impl Iterator<Item = (u64, u64, u32, Option<WakerId>)> + Clone {
-        let wakers = self
-            .wakers
-            .iter()
-            .map(|w| (*w != NONE).then_some(WakerId(*w)));
-        let all = (0..self.len()).filter_map(|index| self.tiles.get(index));
-        all.zip(wakers)
-            .map(|((a, b, kind), waker)| (a, b, kind, waker))
+        (0..self.len()).filter_map(|index| {
+            let (begin, end, kind) = self.tiles.get(index)?;
+            Some((begin, end, kind, self.waker(index)))
+        })
     }
 
     /// Sets the table of kinds.
@@ -86,13 +123,12 @@ impl Intervals {
     pub fn get(&self, index: usize) -> Option<Interval> {
         let (begin, end, kind) = self.tiles.get(index)?;
         let (state, cpu) = *self.kinds.get(kind as usize)?;
-        let waker = self.wakers.get(index).filter(|waker| **waker != NONE);
         Some(Interval {
             begin,
             end,
             state,
             cpu,
-            waker: waker.map(|waker| WakerId(*waker)),
+            waker: self.waker(index),
         })
     }
 

@@ -18,7 +18,7 @@
 //!
 //! # Examples
 //!
-//! Thread 7 sleeps until thread 8 wakes it. Its critical path in that time is the activity of thread 8:
+//! Thread 7 sleeps until thread 8 wakes it. The critical path of thread 7 in that time is the activity of thread 8:
 //!
 //! ```
 //! use lt_model::why::{Cause, path};
@@ -59,6 +59,7 @@ mod files;
 mod ids;
 mod intervals;
 mod limits;
+mod list;
 mod locks;
 mod missing;
 mod names;
@@ -70,15 +71,16 @@ mod state;
 pub mod tables;
 mod thread;
 mod tiles;
+mod times;
 mod wakers;
 mod wanted;
 pub mod why;
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 pub use build::{Builder, Kept};
 pub use context::{Context, Disk, Handler, Helper, Raiser, Vector, Waker};
-pub use event::{Event, Priority, Stage, What};
+pub use event::{Event, NOWHERE, Priority, Stage, What};
 pub use files::{Access, FileEvent, FileName, FilePath};
 pub use ids::{ThreadId, WakerId};
 pub use intervals::Intervals;
@@ -98,7 +100,8 @@ pub use wanted::Wanted;
 /// The activity of threads and processors.
 #[derive(Debug, Default)]
 pub struct Model {
-    /// All threads that the events mention, in the order of their first event. A reused number is another thread.
+    /// All threads that the events mention, in the order of their first event. Threads that have the same number, one
+    /// after another, are separate elements.
     pub threads: Vec<Thread>,
     /// The processors, by number.
     pub processors: Vec<Processor>,
@@ -174,7 +177,7 @@ impl Model {
     }
 
     /// The request whose completion was this waker, if its issue was seen. `None` also if the disk had identical
-    /// requests: which of them is completed is not recorded.
+    /// requests: the completed one cannot be identified.
     #[must_use]
     pub fn request(&self, id: WakerId) -> Option<Request> {
         self.wakers.request(id)
@@ -193,7 +196,8 @@ impl Model {
     }
 
     /// The disk to which this thread had submitted a bio before it slept from `from` to `to`, if the bio still had no
-    /// request when the thread was woken.
+    /// request when the thread was woken. `None` if the thread got another request between the bio and its request: it
+    /// may have slept in the driver to which it issued that request.
     #[must_use]
     pub fn lacked_request_of(&self, thread: ThreadId, from: u64, to: u64) -> Option<Disk> {
         self.signs.lacked_request_of(thread, from, to)
@@ -214,25 +218,16 @@ impl Model {
     #[must_use]
     pub fn busy(&self, disk: Disk, wait: (u64, u64)) -> Option<Busy> {
         let busy = self.served.busy(disk, wait)?;
-        // The disk was idle just before, unless events from here on are missing.
+        // The disk was idle just before, unless events after `from` are missing.
         let from = busy.since.saturating_sub(served::LONGEST_PAUSE);
+        let is_known = |idle: &u64| !self.gaps.touches(busy.since - idle, busy.since);
         let before = match busy.before {
             _ if from <= self.span.0 => Before::Unrecorded,
             _ if self.gaps.touches(from, busy.until) => Before::Missing,
+            Before::Idle(idle) => Before::Idle(idle.filter(is_known)),
             known => known,
         };
-        let is_idle = |idle: &u64| {
-            before == Before::Idle
-                && !self
-                    .gaps
-                    .touches(busy.since.saturating_sub(*idle), busy.since)
-        };
-        let idle = busy.idle.filter(is_idle);
-        Some(Busy {
-            before,
-            idle,
-            ..busy
-        })
+        Some(Busy { before, ..busy })
     }
 
     /// Whether this thread only runs softirqs.
@@ -263,7 +258,7 @@ impl Model {
         self.handovers.after(thread, time)
     }
 
-    /// The file that a thread worked on in the system call in which it was from `from` to `to`, if known.
+    /// The file of the system call in which a thread was from `from` to `to`, if known.
     #[must_use]
     pub fn file(&self, thread: ThreadId, from: u64, to: u64) -> Option<FileName> {
         self.calls.file(thread, from, to)

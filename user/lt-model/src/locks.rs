@@ -13,7 +13,7 @@
 //! the lock.
 
 use crate::ids::{ThreadId, WakerId};
-use crate::tiles::{push, with_room};
+use crate::list::{push, with_room};
 
 /// An operation of `futex` on a lock with priority inheritance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +28,9 @@ pub(crate) enum Operation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Futex {
     pub(crate) operation: Operation,
-    /// Address of the lock; `None` if processes may share it, since it may then have several addresses.
+    /// Address of the lock; `None` if processes may share the lock, which may then have several addresses.
     address: Option<u64>,
-    /// When the call began, or when an owner last woke its caller in it.
+    /// When the call began, or when an owner last woke the caller during the call.
     pub(crate) since: u64,
 }
 
@@ -77,7 +77,7 @@ impl Futex {
 pub struct Handover {
     /// When the thread began to wait for that owner, ns.
     pub begin: u64,
-    /// When that owner woke it.
+    /// When that owner woke the thread, ns.
     pub end: u64,
     /// The previous owner, as waker.
     pub by: WakerId,

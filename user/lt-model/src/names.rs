@@ -2,7 +2,7 @@
 
 //! Names of threads, interrupts, system calls and files, each stored once with a number.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// The number of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -12,7 +12,7 @@ pub enum Kind {
     Plain,
     /// Makes the disk write out its cache.
     Flush,
-    /// Gives blocks back to the disk.
+    /// Marks blocks as unused.
     Discard,
     /// Anything else, such as writing zeroes or resetting a zone.
     Other,
@@ -33,8 +33,8 @@ pub struct Request {
     pub of: Option<ThreadId>,
     /// When the work item for bios held back by io.max submitted the request: the limit held it back until then.
     pub limited: Option<u64>,
-    /// When a `struct request` of the disk was allocated for it. Writeback throttling, io.cost, io.latency and a lack
-    /// of tags hold it back before that.
+    /// When a `struct request` of the disk was allocated. Writeback throttling, io.cost, io.latency and a lack of tags
+    /// hold the request back before that.
     pub allocated: Option<u64>,
     /// When the request was last issued to the driver, before the driver completed any part of it.
     pub issued: u64,

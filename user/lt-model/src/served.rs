@@ -16,18 +16,24 @@
 //!
 //! A busy time consists of the times from issue to completion of requests, and of the short pauses between them. Each
 //! request counts only once it completes, so a request whose completion is lost does not make its disk busy forever.
-//! The busy times after its issue are lower bounds, since the disk may still have had it. For each disk, the latest
-//! busy time is kept, and each earlier busy time in which a wait ended.
+//! The busy times after its issue are lower bounds, since the disk may still have had it. So are busy times that start
+//! during a flush whose start or end is not known, or that ended only after the wait, or during a request that names no
+//! disk. For each disk, the latest busy time is kept, and each earlier busy time in which a wait ended.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+
+use foldhash::HashMap;
 
 use crate::context::Disk;
 use crate::ids::ThreadId;
-use crate::tiles::{push, with_room};
+use crate::list::{push, with_room};
 use crate::wanted::Spans;
 
 /// Maximum number of completed requests of a disk that are kept until the end of a wait is seen.
 const RECENT: usize = 4096;
+
+/// The disk of a request that names none, such as a command to a controller, which may keep any of its disks busy.
+const NO_DISK: Disk = Disk(0);
 
 /// The requests that a disk served during waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,17 +91,16 @@ pub struct Busy {
     pub pause: u64,
     /// How much is known about the time before `since`.
     pub before: Before,
-    /// For how long the disk had no request before `since`, ns, if [`Before::Idle`] and if the end of the request before
-    /// that is known.
-    pub idle: Option<u64>,
 }
 
 /// What is known about the time before a busy time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
-    /// The disk had no request, for longer than a pause.
-    Idle,
-    /// The disk may have been busy before: events are missing, such as the issue or the completion of a request.
+    /// The disk had no request, for longer than a pause. The time is in ns; `None` if the end of the request before it
+    /// is not known.
+    Idle(Option<u64>),
+    /// The disk may have been busy before: events are missing, such as the issue or the completion of a request; the
+    /// disk had a flush then that ended after the wait; or there was a request that names no disk.
     Missing,
     /// The disk may have been busy before: the trace starts with the busy time.
     Unrecorded,
@@ -185,6 +190,9 @@ struct OfDisk {
     known: Spans,
     /// Times at which the disk may have had other requests: their issue or their completion was not seen.
     unseen: Spans,
+    /// Times at which the disk may have had a flush that a busy time lacks: its start or its end is not known, or it
+    /// ended after a wait.
+    flushes: Spans,
     /// The latest busy time.
     busy: Option<BusyTime>,
     /// The busy times in which waits ended, in time order, each as it was at the end of its last wait.
@@ -254,6 +262,9 @@ impl Log {
         if done.issued == done.completed && self.since < done.completed {
             of_disk.unseen.add(self.since, done.completed);
         }
+        if disk == NO_DISK {
+            return of_disk.unseen.add(done.issued, done.completed);
+        }
         of_disk.add_busy(&done);
         if done.issued < of_disk.until {
             return of_disk.keep(done, count_only);
@@ -274,6 +285,18 @@ impl Log {
             completed,
             of: None,
         });
+        if issued < of_disk.until {
+            of_disk.flushes.add(issued, completed);
+        }
+    }
+
+    /// Records that the disk may have had a flush between two times.
+    pub(crate) fn may_flush(&mut self, disk: Disk, from: u64, to: u64) {
+        let from = from.max(self.since);
+        if from < to {
+            let of_disk = self.disks.entry(disk).or_default();
+            of_disk.flushes.add(from, to);
+        }
     }
 
     /// Records that a thread has waited from `from` until now, `to`, for a request of this disk.
@@ -306,7 +329,7 @@ impl Log {
         self.since = self.since.max(time);
     }
 
-    /// Records that the end of this request, issued at `issued`, will not be recognised.
+    /// Records that the end of this request, issued at `issued`, will not be recognized.
     pub(crate) fn forgets(&mut self, disk: Disk, issued: u64) {
         let of_disk = self.disks.entry(disk).or_default();
         of_disk.unseen.add(issued, u64::MAX);
@@ -327,7 +350,7 @@ impl Log {
             let recent = of.recent.capacity() * 2 * size_of::<Done>();
             let all = with_room((of.all.len() + of.counted) * size_of::<Done>());
             let busy = with_room(of.busy_times.len() * size_of::<BusyTime>());
-            recent + all + busy + of.known.bytes() + of.unseen.bytes()
+            recent + all + busy + of.known.bytes() + of.unseen.bytes() + of.flushes.bytes()
         };
         let each: usize = self.disks.values().map(of_disk).sum();
         each + self.disks.len() * 2 * size_of::<(Disk, OfDisk)>()
@@ -347,7 +370,7 @@ impl Log {
         let mut during: Vec<Done> = during.copied().collect();
         during.sort_unstable_by_key(|done| (done.issued, done.completed));
         let mut total = Cover::default();
-        let mut by_thread: HashMap<Option<ThreadId>, Cover> = HashMap::new();
+        let mut by_thread: HashMap<Option<ThreadId>, Cover> = HashMap::default();
         for done in &during {
             total.add(waits, done);
             by_thread.entry(done.of).or_default().add(waits, done);
@@ -378,18 +401,24 @@ impl Log {
         for done in of_disk.completed(to, to) {
             busy.begins_by(done.issued);
         }
-        let is_unseen = |from| of_disk.unseen.has(from, busy.since);
+        let of_none = self.disks.get(&NO_DISK).map(|of| &of.unseen);
+        let unseen = [Some(&of_disk.unseen), Some(&of_disk.flushes), of_none];
+        let is_unseen = |from| {
+            let mut unseen = unseen.iter().flatten();
+            unseen.any(|spans| spans.has(from, busy.since))
+        };
         let before = match busy.is_least || is_unseen(busy.since.saturating_sub(1)) {
             true => Before::Missing,
-            false => Before::Idle,
+            false => {
+                let is_known = busy.after > 0 && !is_unseen(busy.after);
+                Before::Idle(is_known.then(|| busy.since.saturating_sub(busy.after)))
+            }
         };
-        let is_known = before == Before::Idle && busy.after > 0 && !is_unseen(busy.after);
         (busy.since < from).then_some(Busy {
             since: busy.since,
             until: to,
             pause: busy.pause.max(to.saturating_sub(busy.until)),
             before,
-            idle: is_known.then(|| busy.since.saturating_sub(busy.after)),
         })
     }
 }
@@ -539,6 +568,13 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    /// The disk was idle before, and had no earlier request.
+    const IDLE: Before = Before::Idle(None);
+
+    fn idle(ms: u64) -> Before {
+        Before::Idle(Some(ms * MS))
+    }
+
     fn done_ms((issued, completed): (u64, u64)) -> Done {
         done(issued * MS, completed * MS, 1)
     }
@@ -565,28 +601,30 @@ mod tests {
 
     #[test]
     fn a_busy_time_has_only_short_pauses() {
-        use Before::Idle;
         let three = [(1000, 1060), (1062, 1120), (1125, 1185)];
-        assert_eq!(busy(&three, (1100, 1185), &[]), Some((1000, 5, Idle)));
+        assert_eq!(busy(&three, (1100, 1185), &[]), Some((1000, 5, IDLE)));
         // A pause of more than 10 ms.
         let two = [(1000, 1060), (1071, 1130)];
-        assert_eq!(busy(&two, (1080, 1130), &[]), Some((1071, 0, Idle)));
+        assert_eq!(busy(&two, (1080, 1130), &[]), Some((1071, 0, idle(11))));
         // After eight times as much work, a pause of up to 100 ms is short.
         let long = |pause: u64| [(1000, 1000 + 8 * pause), (1000 + 9 * pause, 3000)];
-        assert_eq!(busy(&long(99), (2000, 3000), &[]), Some((1000, 99, Idle)));
-        assert_eq!(busy(&long(101), (2000, 3000), &[]), Some((1909, 0, Idle)));
+        assert_eq!(busy(&long(99), (2000, 3000), &[]), Some((1000, 99, IDLE)));
+        assert_eq!(
+            busy(&long(101), (2000, 3000), &[]),
+            Some((1909, 0, idle(101)))
+        );
         // A short pause after each request does not matter, as long as the pauses are few.
         let each: Vec<_> = (0..20).map(|i| (1000 + 60 * i, 1057 + 60 * i)).collect();
         let paused = [each.as_slice(), &[(2250, 3000)]].concat();
-        assert_eq!(busy(&paused, (2500, 3000), &[]), Some((1000, 53, Idle)));
+        assert_eq!(busy(&paused, (2500, 3000), &[]), Some((1000, 53, IDLE)));
         let short = [(1000, 1150), (1170, 3000)];
-        assert_eq!(busy(&short, (2000, 3000), &[]), Some((1170, 0, Idle)));
+        assert_eq!(busy(&short, (2000, 3000), &[]), Some((1170, 0, idle(20))));
         // Pauses that are longer than the work before them, and than 1 ms: a light load before a heavy one.
         let light = [(1000, 1001), (1003, 1004), (1006, 1100)];
-        assert_eq!(busy(&light, (1050, 1100), &[]), Some((1006, 0, Idle)));
+        assert_eq!(busy(&light, (1050, 1100), &[]), Some((1006, 0, idle(2))));
         // A pause at the end of the wait.
         let one = [(1000, 1060)];
-        assert_eq!(busy(&one, (1050, 1065), &[]), Some((1000, 5, Idle)));
+        assert_eq!(busy(&one, (1050, 1065), &[]), Some((1000, 5, IDLE)));
         assert_eq!(busy(&one, (1050, 1090), &[]), None);
         // The disk had no request at the start of the wait.
         assert_eq!(busy(&one, (990, 1060), &[]), None);
@@ -595,7 +633,7 @@ mod tests {
 
     #[test]
     fn the_idle_time_before_a_busy_time_is_known_if_the_request_before_it_is() {
-        let idle = |all: &[(u64, u64)]| {
+        let before = |all: &[(u64, u64)]| {
             let all: Vec<Done> = all.iter().copied().map(done_ms).collect();
             let mut log = log(&all);
             let wait = (2050 * MS, 2090 * MS);
@@ -603,23 +641,29 @@ mod tests {
             log.finish();
             let busy = log.busy(DISK, wait).unwrap();
             assert_eq!(busy.since, 2000 * MS);
-            busy.idle.map(|idle| idle / MS)
+            busy.before
         };
-        assert_eq!(idle(&[(1000, 1060), (2000, 2090)]), Some(940));
+        assert_eq!(before(&[(1000, 1060), (2000, 2090)]), idle(940));
         // The first request in the trace.
-        assert_eq!(idle(&[(2000, 2090)]), None);
+        assert_eq!(before(&[(2000, 2090)]), IDLE);
         // The disk may have had a request whose issue was not seen.
-        assert_eq!(idle(&[(1000, 1060), (1500, 1500), (2000, 2090)]), Some(500));
-        assert_eq!(idle(&[(1000, 1060), (2000, 2089), (2090, 2090)]), None);
+        assert_eq!(
+            before(&[(1000, 1060), (1500, 1500), (2000, 2090)]),
+            idle(500)
+        );
+        assert_eq!(
+            before(&[(1000, 1060), (2000, 2089), (2090, 2090)]),
+            Before::Missing
+        );
     }
 
     #[test]
     fn a_busy_time_starts_with_the_request_that_was_issued_first() {
-        use Before::{Idle, Missing};
+        use Before::Missing;
         let parallel = [(1002, 1030), (1001, 1040)];
-        assert_eq!(busy(&parallel, (1010, 1040), &[]), Some((1001, 0, Idle)));
+        assert_eq!(busy(&parallel, (1010, 1040), &[]), Some((1001, 0, IDLE)));
         let late = [(1000, 1050)];
-        assert_eq!(busy(&parallel, (1010, 1040), &late), Some((1000, 0, Idle)));
+        assert_eq!(busy(&parallel, (1010, 1040), &late), Some((1000, 0, IDLE)));
         // Without the last request, there would be two busy times; the start of the first one is no longer known.
         let long = [(1010, 1011), (1030, 1031), (1005, 1050)];
         assert_eq!(busy(&long, (1040, 1050), &[]), Some((1005, 0, Missing)));
@@ -644,12 +688,42 @@ mod tests {
             assert_eq!(busy.since, 1000 * MS);
             busy.before
         };
-        assert_eq!(before(&[], None), Before::Idle);
+        assert_eq!(before(&[], None), IDLE);
         // A request is still at the disk at the end of the trace.
         assert_eq!(before(&[900], None), Before::Missing);
-        assert_eq!(before(&[1000, 1010], None), Before::Idle);
+        assert_eq!(before(&[1000, 1010], None), IDLE);
         // The issue of a request that is completed later was not seen.
         assert_eq!(before(&[], Some((1100, 1100))), Before::Missing);
+    }
+
+    #[test]
+    fn a_disk_is_not_said_to_be_idle_while_it_has_a_flush_that_ends_after_the_wait() {
+        let before = |issued: u64| {
+            let mut log = log(&[done_ms((500, 600)), done_ms((1000, 1060))]);
+            let wait = (1050 * MS, 1060 * MS);
+            log.waited(DISK, wait, false);
+            log.flushes(DISK, issued * MS, 1100 * MS);
+            log.finish();
+            log.busy(DISK, wait).unwrap().before
+        };
+        assert_eq!(before(1000), idle(400));
+        assert_eq!(before(900), Before::Missing);
+    }
+
+    #[test]
+    fn a_disk_is_not_said_to_be_idle_while_its_controller_may_have_a_command() {
+        let before = |command: (u64, u64)| {
+            let mut log = log(&[done_ms((500, 600))]);
+            log.completes(NO_DISK, done_ms(command), false);
+            log.completes(DISK, done_ms((1000, 1060)), false);
+            let wait = (1050 * MS, 1060 * MS);
+            log.waited(DISK, wait, false);
+            log.finish();
+            log.busy(DISK, wait).unwrap().before
+        };
+        assert_eq!(before((500, 600)), idle(400));
+        assert_eq!(before((700, 800)), IDLE);
+        assert_eq!(before((700, 1010)), Before::Missing);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub enum Sleep {
     Interruptible,
     /// Waits for the kernel or a device (D).
     Uninterruptible,
-    /// Waits because there is too much dirty data for this disk, or for an unknown one.
+    /// Waits because there is too much dirty data for this disk, or for an unknown disk.
     Dirty(Option<Disk>),
     /// A kernel thread without work (I).
     Idle,

@@ -18,7 +18,7 @@ pub struct Interval {
     pub state: State,
     /// The processor on which it ran, or for which it waited.
     pub cpu: Option<u32>,
-    /// The waker that ended the interval, if it is a wait.
+    /// The waker that ended the interval, if the interval is a wait.
     pub waker: Option<WakerId>,
 }
 

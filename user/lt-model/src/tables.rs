@@ -4,8 +4,8 @@
 //! locks, work items, reclaim of memory and packets.
 //!
 //! ```text
-//! Seen --ground.rs--> who runs where, gaps --a machine--> start and end of one operation --table.rs--> rows, worst cases
-//!                                                 `-----> not measured: the start or the end was not recorded
+//! Seen --ground.rs--> threads, gaps --a machine--> start and end of one operation --table.rs--> rows, worst cases
+//!                                          `-----> not measured: the start or the end was not recorded
 //! ```
 //!
 //! Events come in time order. Only operations in flight, what is known of each thread and CPU, the rows and the worst
@@ -91,7 +91,7 @@ pub enum Analysis {
 trait Machine: fmt::Debug {
     fn see(&mut self, ground: &mut Ground, seen: &Seen<'_>);
 
-    /// Events of this CPU are not recorded from `time` on.
+    /// Handles a gap: events of this CPU are not recorded from `time` on.
     fn lost(&mut self, _ground: &mut Ground, _time: u64, _cpu: u32, _why: Why) {}
 
     /// Called once, with the time of the last event.
@@ -134,9 +134,9 @@ impl Builder {
         }
     }
 
-    /// Declares that the trace has a stream of this CPU from `begin` on. Once declared for any CPU, those without a stream
-    /// count as unknown; without any declaration, a CPU counts as recorded from its first event. Must come before the first
-    /// event.
+    /// Declares that the trace has a stream of this CPU from `begin` on. Once declared for any CPU, CPUs without a
+    /// stream count as unknown; without any declaration, a CPU counts as recorded from its first event. Must come
+    /// before the first event.
     pub fn has_stream(&mut self, cpu: u32, begin: u64) {
         self.ground.streams.push(cpu);
         self.ground.lose(cpu, begin, false);
@@ -250,8 +250,8 @@ impl Tables {
         self.ground.files.text(file)
     }
 
-    /// A CPU that the events mention, but for which the trace has no stream. If there is one, no operation of a thread, a
-    /// disk or a packet is measured.
+    /// A CPU that the events mention, but for which the trace has no stream. If there is such a CPU, no operation of a
+    /// thread, a disk or a packet is measured.
     #[must_use]
     pub fn absent(&self) -> Option<u32> {
         self.ground.absent

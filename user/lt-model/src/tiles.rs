@@ -4,14 +4,18 @@
 //! of each is a number, since there are few kinds.
 //!
 //! ```text
-//! begins  0  5  9          0..5 running, 5..9 blocked, 9..12 running: 12 bytes each,
+//! begins  0  5  9          0..5 running, 5..9 blocked, 9..12 running: 8 bytes each,
 //! kinds   0  1  0          where a state with two times would take 40
 //! end            12        kind 0 is running, kind 1 blocked
 //! ```
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::Range;
+
+use foldhash::HashMap;
+
+use crate::list::push;
+use crate::times::Times;
 
 /// Distinct values, each stored once with a number.
 #[derive(Debug)]
@@ -24,7 +28,7 @@ impl<K> Default for Kinds<K> {
     fn default() -> Self {
         Self {
             list: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
         }
     }
 }
@@ -59,19 +63,19 @@ impl<K: Copy + Eq + Hash> Kinds<K> {
 /// Intervals without gaps, packed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tiles {
-    begins: Vec<u64>,
+    begins: Times,
     kinds: Vec<u32>,
     /// End of the last interval.
     end: u64,
 }
 
 impl Tiles {
-    /// Size of an interval, in bytes.
-    pub(crate) const BYTES: usize = size_of::<u64>() + size_of::<u32>();
+    /// Size of an interval, in bytes, except for the upper bits of its start.
+    pub(crate) const BYTES: usize = Times::BYTES + size_of::<u32>();
 
     /// Adds an interval, which starts at the end of the last one.
     pub(crate) fn push(&mut self, begin: u64, end: u64, kind: u32) {
-        push(&mut self.begins, begin);
+        self.begins.push(begin);
         push(&mut self.kinds, kind);
         self.end = end;
     }
@@ -91,7 +95,7 @@ impl Tiles {
 
     /// Changes the kind of the intervals of `kind` that start at `since` or later.
     pub(crate) fn replace_since(&mut self, since: u64, kind: u32, by: u32) {
-        let first = self.begins.partition_point(|begin| *begin < since);
+        let first = self.begins.before(since);
         let later = self.kinds.iter_mut().skip(first);
         later.filter(|of| **of == kind).for_each(|of| *of = by);
     }
@@ -106,33 +110,20 @@ impl Tiles {
 
     /// Start, end and kind of the interval at an index.
     pub(crate) fn get(&self, index: usize) -> Option<(u64, u64, u32)> {
-        let begin = *self.begins.get(index)?;
-        let end = self.begins.get(index + 1).copied().unwrap_or(self.end);
+        let begin = self.begins.get(index)?;
+        let end = self.begins.get(index + 1).unwrap_or(self.end);
         Some((begin, end, *self.kinds.get(index)?))
     }
 
     /// Indexes of the intervals that overlap `from` to `to`.
     pub(crate) fn between(&self, from: u64, to: u64) -> Range<usize> {
-        let ends = self.begins.get(1..).unwrap_or_default();
-        let mut first = ends.partition_point(|end| *end <= from);
-        if first == ends.len() && self.end <= from {
+        // Each interval ends where the next one begins.
+        let mut first = self.begins.until(from).saturating_sub(1);
+        if first + 1 == self.len() && self.end <= from {
             first = self.len();
         }
-        first..self.begins.partition_point(|begin| *begin < to).max(first)
+        first..self.begins.before(to).max(first)
     }
-}
-
-/// Adds an element, growing a full vector by a quarter: doubling would leave up to half of it unused.
-pub(crate) fn push<T>(list: &mut Vec<T>, value: T) {
-    if list.len() == list.capacity() {
-        list.reserve_exact((list.len() / 4).max(4));
-    }
-    list.push(value);
-}
-
-/// Memory that [`push`] needs for elements of this total size.
-pub(crate) fn with_room(bytes: usize) -> usize {
-    bytes + bytes / 4 + 64
 }
 
 #[cfg(test)]
@@ -161,16 +152,6 @@ mod tests {
             }
             prop_assert_eq!(tiles.get(tiles.len()), None);
         }
-    }
-
-    #[test]
-    fn a_growing_list_has_little_unused_room() {
-        let mut list = Vec::new();
-        for i in 0..1000 {
-            push(&mut list, i);
-            assert!(list.capacity() <= list.len() + list.len() / 4 + 4);
-        }
-        assert!(list.into_iter().eq(0..1000));
     }
 
     #[test]

@@ -4,8 +4,9 @@
 
 use crate::context::{Context, Helper, Waker};
 use crate::ids::{ThreadId, WakerId};
+use crate::list::{push, with_room};
 use crate::request::Request;
-use crate::tiles::{Kinds, push, with_room};
+use crate::tiles::Kinds;
 
 /// Stands for no thread.
 const NONE: u32 = u32::MAX;
@@ -134,7 +135,9 @@ impl Wakers {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        with_room((self.times.len() + self.counted) * Self::BYTES)
+        // A waker that was not stored is not in the interval that it ended, either.
+        let counted = self.counted * (Self::BYTES + size_of::<(u32, WakerId)>());
+        with_room(self.times.len() * Self::BYTES + counted)
             + with_room(self.requests.len() * size_of::<(u32, Request)>())
             + with_room(self.timeouts.len() * size_of::<u32>())
             + with_room(self.helpers.len() * size_of::<(u32, Helper)>())

@@ -2,7 +2,7 @@
 
 //! The parts of a model to keep, if not all of it.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::ids::ThreadId;
 
@@ -78,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_added_is_there(
+        fn added_times_are_covered(
             added in prop::collection::vec((0..40u64, 1..6u64), 0..10), from in 0..40u64, took in 1..6u64
         ) {
             let mut spans = Spans::default();

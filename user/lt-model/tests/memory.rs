@@ -77,11 +77,11 @@ fn fed(mut builder: Builder) -> (Builder, usize, usize) {
 }
 
 #[test]
-fn what_a_model_takes_is_known_little_and_limited() {
+fn the_memory_of_a_model_is_known_small_and_limited() {
     let (whole, took, _) = fed(Builder::new());
     let events = TURNS * 9;
     // Nearly every event starts an interval and a stretch. In a trace, an event takes about 50 bytes.
-    assert!(took as u64 / events <= 28, "{took} for {events} events");
+    assert!(took as u64 / events <= 18, "{took} for {events} events");
     assert_eq!(whole.kept(), Kept::All);
     let whole = whole.finish();
 

@@ -51,7 +51,7 @@ pub(crate) fn partition(directory: &Path, table: &str, host: &str) -> PathBuf {
     directory.join(table).join(format!("host={host}"))
 }
 
-/// `TRACE.SCOPE.`, with which the names of all files of a run start.
+/// Returns `TRACE.SCOPE.`, with which the names of all files of a run start.
 fn prefix(trace: &str, scope: &str) -> String {
     format!("{trace}.{scope}.")
 }
@@ -125,8 +125,8 @@ impl Batch {
     /// Gives the files their names, and removes the other files of an earlier run for the same trace and scopes.
     ///
     /// # Errors
-    /// If a file cannot be renamed or removed. Files of the earlier run that were not yet replaced or removed then
-    /// remain.
+    /// If a file cannot be renamed or removed. In that case, files of the earlier run that were not yet replaced or
+    /// removed remain.
     pub fn finish(self) -> Result<Done> {
         let old = self.old()?;
         let mut done = Done {

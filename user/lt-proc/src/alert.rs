@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The first eleven fields are the same for every tracker and come in this order; all others are
-//! kept as they come, so that lines of a newer module can be read, too. One of them may be
-//! `stack=""`: the functions in which the task was, the innermost first.
+//! kept as they come, so that lines of a newer module can be read, too. A field `stack="..."` has
+//! the functions in which the task was, the innermost first.
 
 use std::fmt;
 

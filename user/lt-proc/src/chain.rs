@@ -537,7 +537,7 @@ mod tests {
     const CHAIN: &str = "irq:29@1+0 raise:HI@1+3001176 softirq:HI@1+3610 more(2)+966 switch:213(lt_target)/120@0+11738";
 
     #[test]
-    fn a_way_is_read_step_by_step() {
+    fn a_chain_is_read_step_by_step() {
         let steps = parse(CHAIN).unwrap();
         let told: Vec<_> = steps
             .iter()
@@ -580,14 +580,14 @@ mod tests {
 
     /// The chain does not include a handler that queues an irq_work and then spins.
     #[test]
-    fn a_path_that_begins_with_what_was_requested_is_said_to_lack_the_request() {
+    fn a_chain_that_starts_with_a_requested_interrupt_lacks_the_request() {
         let told = |chain: &str| before(&parse(chain).unwrap());
         assert_eq!(
             told("vector:irq_work@1+0 waking:7@1+900 switch:7(a)/120@1+40100").unwrap(),
             "the delay is counted from interrupt irq_work, whose request is not recorded"
         );
         assert!(told("vector:call_function_single@1+0 waking:7@1+9").is_some());
-        // In these paths, the hardware raised the interrupt, or the request is a step.
+        // In these chains, the hardware raised the interrupt, or the request is a step.
         assert_eq!(told("vector:local_timer@1+0 waking:7@1+9"), None);
         assert_eq!(
             told("irq:9@0+0 call:f@0+5 vector:call_function_single@1+4 called:f@1+1"),
@@ -677,7 +677,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_after_reads_of_its_own_is_not_blamed_on_the_origin() {
+    fn a_sleep_after_the_tasks_own_reads_is_not_blamed_on_the_origin() {
         let steps =
             parse("switch:7(dd)/120@1+0 reads:7@1+5 waking:7@1+70 switch:7/120@1+2").unwrap();
         assert_eq!(
@@ -692,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn preemptions_that_are_one_step_are_counted() {
+    fn preemptions_in_one_step_are_counted() {
         let steps =
             parse("switch:7(a)/120@1+0 preempted:17(ktimers/1)/98*20@1+5 switch:7/120@1+70")
                 .unwrap();
@@ -735,7 +735,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_told_from_its_begin_to_its_end() {
+    fn work_is_described_from_its_start_to_its_end() {
         let steps =
             parse("waking:7@0+0 switch:7(listener)/120@0+10 begin:7@0+20 done:9@1+300").unwrap();
         assert_eq!(steps[2].what(""), "7 begins work");
@@ -779,7 +779,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_cpu_did_belongs_to_the_step_that_ends_the_wait() {
+    fn the_activity_of_the_cpu_belongs_to_the_step_that_ends_the_wait() {
         let steps = parse("waking:7@0+0 switch:7({a{b)/120@1+11738{irq:9000,softirq:500,tasks:2038,idle:200} user:7@1+5").unwrap();
         let parts = WaitParts {
             irq: 9000,
@@ -799,7 +799,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_the_cpu_belongs_to_its_wait() {
+    fn the_users_of_the_cpu_belong_to_their_wait() {
         let steps = parse(
             "waking:7@0+0 switch:7(a)/120@1+9000{irq:4000,softirq:500,tasks:4500,idle:0;task/9(a;b=c{)>=4100;\
              irq/27(eth0)=3900;softirq/NET_RX=500;nmi=0}",

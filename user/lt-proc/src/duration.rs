@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn people_see_three_or_four_digits() {
+    fn three_or_four_digits_are_shown() {
         for (ns, text) in [
             (0, "0ns"),
             (999, "999ns"),

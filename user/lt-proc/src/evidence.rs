@@ -14,7 +14,7 @@ pub struct Evidence {
     /// The late tasks, as they were after their alerts; tasks that had exited by then are left out.
     pub tasks: Vec<Task>,
     /// The cgroups of these tasks, and all ancestors, that have or had a limit or have been frozen.
-    /// If `/` is one of them, it has ancestors that are not visible, as in a container.
+    /// If `/` is among these cgroups, it has ancestors that are not visible, as in a container.
     pub cgroups: Vec<Cgroup>,
     /// The block devices. Older captures have none.
     #[serde(default)]
@@ -28,8 +28,7 @@ pub struct Disk {
     pub major: u32,
     /// Minor device number.
     pub minor: u32,
-    /// The name: `sda`, `loop0`; for a device of the device mapper, its name there, such as
-    /// `vg-root`.
+    /// The name: `sda`, `loop0`; for a device of the device mapper, the mapper's name, such as `vg-root`.
     pub name: String,
 }
 
@@ -66,13 +65,13 @@ pub struct Cgroup {
     /// The limits after the delay, with their contents: `cpu.max`, `memory.high`, `memory.max`,
     /// `io.max`, ...
     pub limits: Vec<(String, String)>,
-    /// The threads in it when the snapshot had been written, if its own quota or an ancestor's was
-    /// used up since the start of the delays.
+    /// The threads in the cgroup after the snapshot was written, if its own quota or the quota of an ancestor was used
+    /// up since the start of the delays.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<i32>,
-    /// The readings of its counters, the earliest first. The first reading was taken before the
-    /// delays of all alerts, if possible: its `end` shows whether it was. The last reading was
-    /// taken when the snapshot of the trace had been written.
+    /// The readings of its counters, the earliest first. If possible, the first reading was taken before the delays of
+    /// all alerts; its `end` shows whether this succeeded. The last reading was taken when the snapshot of the trace
+    /// had been written.
     pub reads: Vec<Counters>,
 }
 

@@ -139,9 +139,9 @@ impl Fields {
 
     /// Returns all fields except `without`, as text to print. Durations have units, and the three
     /// fields of a task (`waker_pid=`, `waker_tid=`, `waker_comm=`) become one word
-    /// (`waker=bash/812`). Nothing is assumed about unknown fields. Quotes are left out where they
-    /// separate nothing, so fields from JSON, in which all words are quoted, print like the
-    /// original.
+    /// (`waker=bash/812`). A task with thread id 0 and an empty name is left out. Nothing is assumed
+    /// about unknown fields. Quotes are left out where they separate nothing, so fields from JSON,
+    /// in which all words are quoted, print like the original.
     #[must_use]
     pub fn phrase(&self, without: &[&str]) -> String {
         let mut words = Vec::new();
@@ -163,7 +163,7 @@ impl Fields {
         words.join(" ")
     }
 
-    /// Whether the operation started before the instance did: then its delay is a lower bound.
+    /// Whether the operation started before the instance did, so that the delay is a lower bound.
     #[must_use]
     pub fn is_at_least(&self) -> bool {
         self.text(SINCE)

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_read_and_what_is_wrong_in_it_is_named() {
+    fn a_result_is_read_and_its_error_is_named() {
         let text = "loops 4\nmin 10\nmax 40\nsum 100\nsquares 3400\nlater 9\npeaks 1\npeak 77 40\nbin 10 2\nbin 40 2\n";
         let slice = Slice::parse(text).unwrap();
         assert_eq!(
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_without_it_is_not_a_missing_module() {
+    fn a_module_without_the_file_is_not_a_missing_module() {
         let dir = std::env::temp_dir().join(format!("lt-proc-hwnoise-{}", std::process::id()));
         let root = ProcRoot::new(&dir);
         assert!(matches!(Hwnoise::open(&root), Err(ProcError::NotLoaded(_))));

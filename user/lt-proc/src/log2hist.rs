@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_that_of_bcc() {
+    fn the_text_is_as_bcc_prints_it() {
         let hist = merged(
             "0 128 1\n1024 1152 1\n4096 4608 10\n4608 5120 10\n8192 9216 5\n",
             Unit::Usecs,
@@ -160,7 +160,7 @@ usecs               : count    distribution
     }
 
     #[test]
-    fn nothing_prints_nothing_and_the_largest_value_fits() {
+    fn no_delays_print_nothing_and_the_largest_value_fits() {
         assert_eq!(merged("", Unit::Msecs).to_string(), "");
         let hist = merged("17293822569102704640 18446744073709551615 1", Unit::Nsecs);
         assert_eq!(hist.rows().last(), Some((1 << 63, u64::MAX, 1)));

@@ -40,7 +40,7 @@ pub struct Counter {
     pub missing: Option<String>,
 }
 
-/// The runs of a probe: those that started or ended an event, or all others.
+/// The runs of a probe that started or ended an event, or all other runs of the probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MeasuredProbe {
     /// Name of the tracker, such as `wakeup`.
@@ -236,8 +236,7 @@ impl MeasuredProbe {
     }
 
     /// Returns the correlation of an event with the cycles, from -1 to 1 (Pearson's coefficient).
-    /// `None` if one of them is the same in all runs or is not counted in all of them, or if a value exceeds
-    /// [`SQUARED`].
+    /// `None` if the event or the cycles do not vary or are not counted in all runs, or if a value exceeds [`SQUARED`].
     #[must_use]
     pub fn correlation(&self, event: &str) -> Option<f64> {
         let (cycles, event) = (self.values.first()?, self.value(event)?);
@@ -252,8 +251,8 @@ impl MeasuredProbe {
         (both > 0.0).then(|| (common / both).clamp(-1.0, 1.0))
     }
 
-    /// Compares how often an event occurred in the slowest runs and in the others. The slowest runs are those in
-    /// buckets above the bucket of p99. `None` if there are none.
+    /// Compares how often an event occurred in the slowest runs and in the others. The slowest runs are in the buckets
+    /// above the bucket of p99. `None` if there are no such runs.
     #[must_use]
     pub fn outliers(&self, event: &str) -> Option<Outliers> {
         let nth = self
@@ -325,7 +324,7 @@ probe wakeup sched_waking none samples=0 discarded=0
     }
 
     #[test]
-    fn what_the_slow_runs_had_is_found() {
+    fn events_of_slow_runs_are_found() {
         let measure = Measure::parse(TEXT).unwrap();
         let probe = &measure.probes[0];
         let correlation = probe.correlation("branch-misses").unwrap();
@@ -343,7 +342,7 @@ probe wakeup sched_waking none samples=0 discarded=0
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn the_word_at_fault_is_named() {
         for (text, line, word) in [
             ("counter cycles", 1, ""),
             ("counter cycles lost", 1, "lost"),

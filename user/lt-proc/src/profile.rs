@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_what_came_between() {
+    fn a_difference_has_the_operations_between_two_readings() {
         let earlier = Profile::parse(TEXT).unwrap();
         let text = TEXT
             .replace("end=7", "end=9")
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn the_word_at_fault_is_named() {
         for (from, to, line, word) in [
             ("# begin=5", "# start=5", 1, "# start=5 end=7"),
             ("range", "ranges", 2, "ranges"),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_named_after_what_they_span() {
+    fn files_are_named_after_their_spans() {
         let files = [Span::SinceReset, Span::Previous, Span::Minutes(15)].map(Span::file);
         assert_eq!(files, ["profile", "profile_previous", "profile_15min"]);
     }

@@ -94,7 +94,7 @@ impl ProcRoot {
     /// is `None` if the module is too old to show it; then nothing detects a replacement.
     ///
     /// # Errors
-    /// Those of `read`; also when the time is invalid.
+    /// The errors of `read`; also when the time is invalid.
     pub fn of_one<T, E: From<ProcError>>(
         &self,
         name: &str,
@@ -139,6 +139,33 @@ impl ProcRoot {
         self.parse(&Path::new(name).join("histogram"), Histogram::parse)
     }
 
+    /// Returns the delays of an instance, and the result of `opened`, which is called between the open of the file and
+    /// its read. The delays include the operations that ended before this call, such as the open, but not the read.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`].
+    pub fn histogram_at<T>(
+        &self,
+        name: &str,
+        opened: impl FnOnce() -> T,
+    ) -> Result<(Histogram, T), ProcError> {
+        let relative = Path::new(name).join("histogram");
+        let mut bytes = Vec::new();
+        let read = File::open(self.path.join(&relative)).and_then(|file| {
+            let opened = opened();
+            // Without a limit, the size of the file would be looked up first.
+            file.take(u64::MAX).read_to_end(&mut bytes)?;
+            Ok(opened)
+        });
+        let opened = read.map_err(|e| self.explain(&relative, e))?;
+        let histogram = Histogram::parse(&String::from_utf8_lossy(&bytes));
+        let histogram = histogram.map_err(|source| ProcError::Parse {
+            path: self.path.join(&relative),
+            source,
+        })?;
+        Ok((histogram, opened))
+    }
+
     /// Returns the delays of an instance by label.
     ///
     /// # Errors
@@ -161,8 +188,8 @@ impl ProcRoot {
         self.parse(&Path::new(name).join("pending"), Pending::parse_all)
     }
 
-    /// Returns the oldest operations in flight in an instance: those whose lines are in the first
-    /// `bytes` of the file. The cost is bounded, however many operations are in flight.
+    /// Returns the oldest operations in flight in an instance, whose lines are in the first `bytes` of the file. The
+    /// cost is bounded, however many operations are in flight.
     ///
     /// # Errors
     /// See [`ProcRoot::instance`].

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_abi_page_calls_no_counter_may_decrease() {
+    fn what_is_not_a_counter_in_the_abi_page_is_a_level() {
         let page = include_str!("../../../Documentation/ABI/testing/procfs-latency_tracker");
         let marked = page
             .lines()
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_for_any_reason_is_lost() {
+    fn losses_for_all_reasons_are_added_up() {
         let lost = |text| Stats::parse(text).unwrap().lost();
         assert_eq!(lost("attempts 9\nfull 2\nfiltered 3\n"), 2);
         assert_eq!(lost("attempts 9\nfull 2\ncrowded 4\n"), 6);

@@ -23,7 +23,7 @@ pub enum UserStack {
     Elsewhere,
     /// The task is a kernel thread or a user worker (`PF_USER_WORKER`), such as one of io_uring.
     Kernel,
-    /// The task had none, or the field has a word that only a newer module defines.
+    /// The task had no stack in user space, or the field has a word that only a newer module defines.
     None,
 }
 
@@ -164,13 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_no_part_of_the_subject() {
+    fn addresses_are_not_part_of_the_subject() {
         let alert = alert("stack=\"f+0x1\" ustack=0x401136 ustack_end=outermost");
         assert_eq!(alert.subject(), "call=read");
     }
 
     #[test]
-    fn names_survive_json_beside_the_fields() {
+    fn names_and_fields_survive_json() {
         let mut alert = alert("ustack=0x401136,0x401150 ustack_end=outermost");
         let plain = serde_json::to_string(&alert).unwrap();
         assert!(!plain.contains("ustack_names"), "{plain}");

@@ -58,7 +58,8 @@ pub(super) fn shared(root: &Root, target: &Target) -> Found {
         Err(_) => target.cpus.clone(),
     };
     if with_others.is_empty() {
-        return Ok(ok(format!("{found}; in a resctrl group of their own")));
+        let text = format!("{found}; CPU {} not in resctrl's root group", target.cpus);
+        return Ok(ok(text));
     }
     let answer = warn(format!(
         "{found}, and no resctrl group divides it for CPU {with_others}"

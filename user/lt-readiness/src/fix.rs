@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_can_be_repeated_and_replaces_what_contradicts_it() {
+    fn an_edit_can_be_repeated_and_replaces_other_values() {
         let fix = boot("isolcpus=managed_irq,domain,2-3 skew_tick=1");
         let both = |default: &str, own: &str| {
             format!(

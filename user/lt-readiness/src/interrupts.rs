@@ -177,8 +177,9 @@ fn irqbalance(root: &Root, target: &Target) -> Found {
         let mut pairs = variables.split('\0').filter_map(|v| v.split_once('='));
         pairs.find(|(name, value)| *name == key && !value.is_empty())
     };
-    // A set in its environment replaces the lists of the kernel, and the mask replaces the list
-    // (setup_banned_cpus). irqbalance does not avoid the CPUs that a cpuset partition isolates.
+    // CPUs in the environment of irqbalance replace the kernel's lists; a mask there takes
+    // precedence over a list (setup_banned_cpus). irqbalance does not avoid the CPUs that a cpuset
+    // partition isolates.
     let mask = value("IRQBALANCE_BANNED_CPUS");
     let own = match mask {
         Some((_, mask)) => Cpus::from_mask(mask),

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_root_may_not_read_is_not_left_to_root() {
+    fn a_file_that_root_may_not_read_is_not_left_to_root() {
         let why = |errno: Errno, is_root| {
             let error = io::Error::from_raw_os_error(errno as i32);
             denied(&error, is_root)

@@ -87,12 +87,12 @@ impl Task {
         matches!(self.policy, SCHED_FIFO | SCHED_RR | SCHED_DEADLINE)
     }
 
-    /// `name[tid]`.
+    /// Returns `name[tid]`.
     pub(super) fn shown(&self) -> String {
         format!("{}[{}]", self.name, self.tid)
     }
 
-    /// `FIFO 80`.
+    /// Returns policy and priority: `FIFO 80`.
     pub(super) fn scheduling(&self) -> String {
         match self.policy {
             SCHED_FIFO => format!("FIFO {}", self.priority),

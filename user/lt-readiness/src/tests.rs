@@ -25,7 +25,7 @@ fn answers(root: &Root, case: &Case, made: &Made) -> Vec<(&'static str, State, S
 }
 
 #[test]
-fn on_a_ready_machine_all_is_well() {
+fn a_ready_machine_passes_all_rows() {
     let made = Made::new(&[]);
     let nothing = ("", vec![], vec![], Ok, "");
     for (row, state, found, fixes) in answers(&made.root(), &nothing, &made) {
@@ -34,7 +34,7 @@ fn on_a_ready_machine_all_is_well() {
 }
 
 #[test]
-fn each_row_sees_what_is_other() {
+fn each_row_sees_its_difference() {
     for case in cases() {
         let made = Made::new(&case.1);
         let answers = answers(&made.root(), &case, &made);
@@ -86,7 +86,7 @@ fn every_row_has_a_case_of_each_kind() {
 }
 
 #[test]
-fn the_resolution_of_timers_is_what_the_kernel_says() {
+fn the_resolution_of_timers_is_as_the_kernel_reports_it() {
     // No configuration in /boot is needed.
     let made = Made::new(&[("/boot", GONE.into())]);
     let root = made.root();
@@ -111,7 +111,7 @@ fn the_resolution_of_timers_is_what_the_kernel_says() {
 }
 
 #[test]
-fn without_proc_rows_about_threads_cannot_tell() {
+fn without_proc_rows_about_threads_are_unknown() {
     let made = Made::new(&[("/proc", GONE.into())]);
     let root = made.root();
     let target = aim(&root, &cpus("2-3"), None, || ()).unwrap();
@@ -144,7 +144,7 @@ fn the_check_is_not_among_the_other_threads() {
 }
 
 #[test]
-fn the_cpus_are_those_that_are_isolated_or_all() {
+fn the_default_is_the_isolated_cpus_or_all() {
     let aimed = |changes: &[(&str, String)], list: &str| {
         let made = Made::new(changes);
         let target = aim(&made.root(), &cpus(list), None, || ());
@@ -165,7 +165,7 @@ fn the_cpus_are_those_that_are_isolated_or_all() {
 }
 
 #[test]
-fn commands_leave_a_cpu_for_the_rest() {
+fn commands_leave_a_cpu_for_the_system() {
     let made = Made::new(&[("/sys/devices/system/cpu/isolated", String::new())]);
     let root = made.root();
     let target = aim(&root, &Cpus::default(), None, || ()).unwrap();
@@ -192,7 +192,7 @@ fn commands_leave_a_cpu_for_the_rest() {
 }
 
 #[test]
-fn what_the_kernel_does_not_have_is_no_fix() {
+fn a_fix_needs_only_what_the_kernel_has() {
     let fixes = |row: &str, changes: &[(&str, String)]| {
         let made = Made::new(changes);
         let root = made.root();
@@ -248,7 +248,7 @@ fn what_the_kernel_does_not_have_is_no_fix() {
 }
 
 #[test]
-fn an_interrupt_that_cannot_be_moved_is_a_managed_one() {
+fn an_interrupt_that_cannot_be_moved_is_managed() {
     let made = Made::new(&[("/proc/irq/24/effective_affinity_list", "2".into())]);
     made.protect("/proc/irq/24/smp_affinity_list");
     let root = made.root();
@@ -271,7 +271,7 @@ fn an_interrupt_that_cannot_be_moved_is_a_managed_one() {
 }
 
 #[test]
-fn a_process_that_is_not_there_is_an_error() {
+fn a_process_that_does_not_exist_is_an_error() {
     let made = Made::new(&[]);
     let error = aim(&made.root(), &cpus("2"), Some(4711), || ()).unwrap_err();
     assert_eq!(error.to_string(), "--pid 4711: no such process");

@@ -68,7 +68,7 @@ fn entry(tracker: &Tracker, contexts: &[String]) -> String {
     format!("\nWhat:\t\t{what}\n{ABOUT}{control}{event}{places}{USERS}")
 }
 
-/// Returns the paragraphs before that about the event.
+/// Returns the paragraphs before the paragraph about the event.
 fn of_control(tracker: &Tracker, control: &Control) -> String {
     let mut help = control.help.clone();
     if let Some(first) = help.get_mut(..1) {

@@ -27,9 +27,9 @@ pub(crate) struct Tracker {
     pub(crate) fields: Vec<Rc<Field>>,
     /// The fields of the trace event, in its order.
     pub(crate) stored: Vec<Rc<Field>>,
-    /// These in the order of the event's text.
+    /// The fields of the trace event, in the order of its text.
     pub(crate) printed: Vec<Rc<Field>>,
-    /// The trace event's name for the alert's words after these fields.
+    /// The trace event's name for the alert's words after all fields.
     pub(crate) tail: Option<String>,
     pub(crate) points: Vec<Point>,
 }
@@ -53,7 +53,8 @@ pub(crate) struct Field {
     pub(crate) name: String,
     /// Its name in the line.
     pub(crate) shown: String,
-    /// `alert`, `end`, `pending`: only these lines have it; `traced`, `kept`: none. Else empty.
+    /// `alert`, `end`, `pending`: only these lines have the field; `traced`, `kept`: no line has
+    /// it. Empty: all lines have it.
     pub(crate) when: String,
     pub(crate) ty: Rc<Type>,
     pub(crate) word: usize,
@@ -129,11 +130,7 @@ pub(crate) fn read(name: &str, types: &Types) -> Result<Option<Tracker>> {
         return Ok(None);
     }
     reader.source = Source::read(&path)?;
-    let all = reader
-        .source
-        .calls("record", |input| reader.record(input))?;
-    // The first one is `Detail`.
-    Ok(all.into_iter().next())
+    reader.detail()
 }
 
 impl Field {
@@ -166,7 +163,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Parses what is in `tracker! { }`.
+    /// Parses the contents of `tracker! { }`.
     fn tracker(&self, input: ParseStream) -> syn::Result<Tracker> {
         let name: Ident = input.parse()?;
         if name != self.name {
@@ -194,17 +191,25 @@ impl Reader<'_> {
         Ok(tracker)
     }
 
-    /// Parses what is in `record! { }`. Comments are optional there.
-    fn record(&self, input: ParseStream) -> syn::Result<Tracker> {
+    /// Reads the record of the alert, which is `Detail`.
+    fn detail(&self) -> Result<Option<Tracker>> {
+        let all = self.source.calls("record", |input| self.record(input))?;
+        let mut all = all.into_iter();
+        Ok(all.find_map(|(name, it)| (name == "Detail").then_some(it)))
+    }
+
+    /// Parses the contents of `record! { }`; returns the name of the struct, too. Comments are
+    /// optional there.
+    fn record(&self, input: ParseStream) -> syn::Result<(Ident, Tracker)> {
         input.call(Attribute::parse_outer)?;
         input.parse::<Visibility>()?;
         input.parse::<Token![struct]>()?;
-        input.parse::<Ident>()?;
+        let name = input.parse()?;
         let fields = rows::<Token![,], _>(&block(input)?, |input| self.field(input))?;
-        self.parts(input, fields, &mut Control::default())
+        Ok((name, self.parts(input, fields, &mut Control::default())?))
     }
 
-    /// Parses the parts of a declaration; those that only the module needs are skipped.
+    /// Parses the parts of a declaration; skips the parts that only the module needs.
     fn parts(
         &self,
         input: ParseStream,
@@ -271,7 +276,8 @@ impl Reader<'_> {
         })
     }
 
-    /// `NAME: TYPE at WORD:BIT in WORDS as SHOWN if WHEN`, `= CLOSURE` or `=> FUNCTION`.
+    /// Parses `NAME: TYPE at WORD:BIT in WORDS as SHOWN if WHEN = CLOSURE`. `=> FUNCTION` may
+    /// replace `= CLOSURE`; all parts but NAME are optional.
     fn field(&self, input: ParseStream) -> syn::Result<Rc<Field>> {
         let doc = comment(input)?;
         let name = input.parse::<Ident>()?.to_string();
@@ -321,7 +327,7 @@ impl Reader<'_> {
         }))
     }
 
-    /// `NAME: ParamKind::KIND(WORDS) => DEFAULT, "HELP", fixed`
+    /// Parses `NAME: ParamKind::KIND(WORDS) => DEFAULT, "HELP", fixed`.
     fn param(&self, input: ParseStream) -> syn::Result<Param> {
         let name = input.parse::<Ident>()?.to_string();
         input.parse::<Token![:]>()?;
@@ -391,20 +397,20 @@ impl Reader<'_> {
         let Some(constant) = names.pop() else {
             return fail(span, "expected a constant");
         };
+        if names.is_empty() {
+            return self.constant(&self.source, constant);
+        }
         let module: String = names.iter().map(|name| format!("/{name}")).collect();
         let files = [
             format!("rust/trackers/{}{module}.rs", self.name),
             format!("rust/sys{module}.rs"),
         ];
-        match files
-            .iter()
-            .find(|file| !module.is_empty() && Path::new(file).exists())
-        {
-            Some(file) => match Source::read(file) {
-                Ok(source) => self.constant(&source, constant),
-                Err(error) => fail(span, &error.to_string()),
-            },
-            None => self.constant(&self.source, constant),
+        let Some(file) = files.iter().find(|file| Path::new(file).exists()) else {
+            return fail(span, &format!("no file {}", files.join(" or ")));
+        };
+        match Source::read(file) {
+            Ok(source) => self.constant(&source, constant),
+            Err(error) => fail(span, &error.to_string()),
         }
     }
 
@@ -416,7 +422,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the fields in the order of these names, which must be theirs.
+/// Returns the fields in the order of these names. The names must be the names of all fields.
 fn ordered(names: Option<(Span, Vec<Ident>)>, fields: &[Rc<Field>]) -> syn::Result<Vec<Rc<Field>>> {
     let Some((span, names)) = names else {
         return Ok(fields.to_vec());
@@ -441,13 +447,14 @@ fn counter(input: ParseStream) -> syn::Result<(String, String)> {
     }
 }
 
-/// `#[cfg(CONFIG)] NAME(ARGUMENT: [TYPE], ...) => CALL`
+/// Parses `#[cfg(CONFIG)] NAME(ARGUMENT: [TYPE], ...) => CALL`.
 fn point(input: ParseStream, header: &str) -> syn::Result<Point> {
     let attributes = input.call(Attribute::parse_outer)?;
-    let config = attributes
-        .first()
-        .map(Attribute::parse_args::<Ident>)
-        .transpose()?;
+    let config = match attributes.as_slice() {
+        [] => None,
+        [cfg] if cfg.path().is_ident("cfg") => Some(cfg.parse_args::<Ident>()?),
+        _ => return fail(input.span(), "expected one #[cfg(CONFIG)] at most"),
+    };
     let name = input.parse::<Ident>()?.to_string();
     let arguments;
     parenthesized!(arguments in input);
@@ -477,17 +484,21 @@ mod tests {
         Stack, 512;
     "#;
 
-    /// Reads a tracker with these fields.
-    fn tracker(fields: &str) -> Result<Tracker> {
+    fn types() -> Types {
         let mut types = Types::new();
         let read = |input: ParseStream| crate::types::rows(input, &mut types);
         read.parse_str(TYPES).unwrap();
+        types
+    }
+
+    /// Reads a tracker with these fields.
+    fn tracker(fields: &str) -> Result<Tracker> {
         let head = "const STATES: [&str; 2] = [\"R\", \"R+\"];\ntracker! {\nit: \"its help\";\n";
         let text = format!("{head}threshold: 1_000;\nalert {{\n{fields}\n}}\n}}\n");
         let reader = Reader {
             name: "it",
             source: Source::new("it.rs", text)?,
-            types: &types,
+            types: &types(),
         };
         let mut all = reader
             .source
@@ -527,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_with_its_line() {
+    fn an_invalid_declaration_is_refused_with_its_line() {
         for (fields, refusal) in [
             (
                 "/// It.\non: u33 at 0,",
@@ -565,10 +576,56 @@ mod tests {
                 "/// It.\non: u32 at 0 1,",
                 "it.rs:7: expected `,`: on: u32 at 0 1,",
             ),
+            (
+                "}\nparams {\nstate: ParamKind::Word(&super::x::STATES) => 0, \"it\";",
+                "it.rs:8: no file rust/trackers/it/super/x.rs or rust/sys/super/x.rs: \
+                 state: ParamKind::Word(&super::x::STATES) => 0, \"it\";",
+            ),
+            (
+                "}\nprobes irq {\n#[allow(A)]\nat(irq: [int]) => f(irq);",
+                "it.rs:9: expected one #[cfg(CONFIG)] at most: at(irq: [int]) => f(irq);",
+            ),
+            (
+                "}\nprobes irq {\n#[cfg(A)] #[cfg(B)]\nat(irq: [int]) => f(irq);",
+                "it.rs:9: expected one #[cfg(CONFIG)] at most: at(irq: [int]) => f(irq);",
+            ),
         ] {
             let error = tracker(fields).err().map(|error| error.to_string());
             assert_eq!(error.as_deref(), Some(refusal), "{fields}");
         }
+    }
+
+    #[test]
+    fn the_words_of_a_parameter_may_be_a_constant_of_its_file() {
+        let params = "}\nparams {\nstate: ParamKind::Word(&STATES) => 1, \"its state\";";
+        let params = tracker(params).unwrap().control.unwrap().params;
+        assert_eq!(
+            (params[0].kind.as_str(), params[0].default.as_str()),
+            ("R|R+", "R+")
+        );
+    }
+
+    #[test]
+    fn other_records_are_not_the_alert() {
+        let record = |name: &str, field: &str| {
+            format!("record! {{\nstruct {name} {{\n{field}: u32 at 0,\n}}\n}}\n")
+        };
+        let text = record("Label", "to") + &record("Detail", "on");
+        let reader = Reader {
+            name: "it",
+            source: Source::new("it.rs", text).unwrap(),
+            types: &types(),
+        };
+        let it = reader.detail().unwrap().unwrap();
+        assert_eq!(it.fields[0].name, "on");
+    }
+
+    #[test]
+    fn a_tracepoint_may_depend_on_the_configuration() {
+        let probes = "}\nprobes irq {\n#[cfg(A)]\nat(irq: [int]) => f(irq);\non() => f();";
+        let it = tracker(probes).unwrap();
+        let configs: Vec<Option<&str>> = it.points.iter().map(|it| it.config.as_deref()).collect();
+        assert_eq!(configs, [Some("A"), None]);
     }
 
     #[test]

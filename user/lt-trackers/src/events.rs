@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The trace event of each tracker's alert, and LTTng's.
+//! The trace event of each tracker's alert, for the kernel and for LTTng.
 
 use crate::BY;
 use crate::declaration::{Field, Tracker};
@@ -66,7 +66,7 @@ pub(crate) fn event(tracker: &Tracker) -> String {
     )
 }
 
-/// Returns what a field is in the trace event, if it is there.
+/// Returns the parts of a field in the trace event; `None` if the event does not have the field.
 fn part(field: &Field) -> Option<Part> {
     let name = &field.name;
     let (c, format, conversion, value) = match &field.ty.c {
@@ -131,7 +131,8 @@ pub(crate) fn lttng_event(tracker: &Tracker) -> String {
     format!("{enums}\nLT_LTTNG_ALERT({name},\n{fields})\n")
 }
 
-/// Returns an enumeration, if the field's numbers have words, and the field.
+/// Returns the declaration of the field's enumeration, which is empty unless its numbers have
+/// words, and the field.
 fn lttng_field(tracker: &str, field: &Field) -> (String, String) {
     let name = &field.name;
     let mut enumeration = String::new();

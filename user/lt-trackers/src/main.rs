@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Generates files from the declarations of trackers, or compares them; scripts/trackers, which
-//! runs it, has the list.
+//! Generates files from the declarations of trackers, or compares them. scripts/trackers runs this
+//! program, and lists the files.
 //!
 //! ```text
 //!   fields!                    tracker! record!

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Files of Rust: the macros that they call, and constants with words.
+//! Reads Rust files: their macro calls, and their constants that are lists of words.
 
 use anyhow::{Result, anyhow};
 use syn::parse::ParseStream;
@@ -8,7 +8,7 @@ use syn::{Error, Expr, ExprLit, Item, Lit, Stmt};
 
 use crate::text;
 
-/// A file of Rust.
+/// A Rust file.
 pub(crate) struct Source {
     path: String,
     text: String,
@@ -31,7 +31,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Parses what is in the braces of each call of a macro.
+    /// Parses the contents of the braces of each call of a macro.
     pub(crate) fn calls<T>(
         &self,
         name: &str,
@@ -62,8 +62,8 @@ impl Source {
     }
 }
 
-/// Returns the strings in `["...", ...]`. If they depend on the architecture, x86 comes first, and
-/// has all.
+/// Returns the strings in `["...", ...]`. If they depend on the architecture, these are the strings
+/// of the first branch, x86, which has all of them.
 pub(crate) fn strings(expr: &Expr) -> Option<Vec<String>> {
     match expr {
         Expr::Reference(reference) => strings(&reference.expr),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Steps of parsers.
+//! Building blocks of parsers.
 
 use proc_macro2::Span;
 use syn::parse::{Parse, ParseBuffer, ParseStream};

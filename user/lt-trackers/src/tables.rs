@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Texts that are written by hand, and tests/abi.txt, which vm/abi got from the module. Each
-//! function returns what is missing.
+//! Checks texts that are written by hand against the declarations, and the declarations against
+//! tests/abi.txt, which the test vm/abi got from the module.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::abi;
 use crate::declaration::{Control, Tracker};
 use crate::text::{files, is_of_name, read};
 
-/// Checks that each tracker has a page, with a title.
+/// Checks that each tracker has a page with the right title.
 pub(crate) fn check_pages(names: &[String]) -> Result<()> {
     for name in names {
         let path = format!("Documentation/trackers/{name}.md");
@@ -43,8 +43,8 @@ pub(crate) fn with_list(path: &str, names: &[String]) -> Result<String> {
     Ok(format!("{before}{begin}{links}.\n{end}{after}"))
 }
 
-/// Compares tests/abi.txt with what the page of the ABI has about parameters, counters and the
-/// fields of a line.
+/// Compares tests/abi.txt with the page of the ABI: parameters, counters and the fields of a line.
+/// Returns the differences.
 pub(crate) fn abi(trackers: &[Tracker]) -> Result<Vec<String>> {
     let text = read("tests/abi.txt")?;
     let mut wrong = Vec::new();
@@ -86,7 +86,7 @@ fn not_printed(control: &Control, printed: &str) -> Vec<String> {
     missing
 }
 
-/// Whether a line is the same, with a number for MAX.
+/// Whether a line is the expected one, with a number in place of MAX.
 fn is_like(line: &str, expected: &str) -> bool {
     let Some((before, after)) = expected.split_once("MAX") else {
         return line == expected;
@@ -110,7 +110,7 @@ fn not_described<'a>(tracker: &Tracker, printed: &'a str) -> impl Iterator<Item 
     })
 }
 
-/// The table of README.md must have a row for each tracker.
+/// Returns the trackers for which the table of README.md has no row.
 pub(crate) fn readme(names: &[String]) -> Result<Vec<String>> {
     let readme = read("README.md")?;
     let has_row = |name: &str| {
@@ -123,8 +123,8 @@ pub(crate) fn readme(names: &[String]) -> Result<Vec<String>> {
     Ok(missing.collect())
 }
 
-/// Each row of Documentation/status.md must name a test, and only tests that exist; not the rows
-/// that scripts/matrix writes.
+/// Checks that each row of Documentation/status.md names a test, and only tests that exist. Leaves
+/// out the rows that scripts/matrix writes. Returns the faults.
 pub(crate) fn status() -> Result<Vec<String>> {
     let path = "Documentation/status.md";
     let mut status = read(path)?;
@@ -151,7 +151,7 @@ pub(crate) fn status() -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// The table of Documentation/design/testing.md must have a row for each test of tests/vm.
+/// Returns the tests of tests/vm for which the table of Documentation/design/testing.md has no row.
 pub(crate) fn testing() -> Result<Vec<String>> {
     let path = "Documentation/design/testing.md";
     let testing = read(path)?;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reading files, and breaking lines.
+//! Reads files, and breaks lines.
 
 use std::fs;
 
 use anyhow::{Context, Result};
 
-/// Reads a file; an error has its name.
+/// Reads a file; an error names the file.
 pub(crate) fn read(path: &str) -> Result<String> {
     fs::read_to_string(path).with_context(|| path.to_owned())
 }
 
-/// Returns the paths of the files in a folder, and in its folders, that have this ending, sorted.
+/// Returns the paths of the files in a folder and its subfolders that have this ending, sorted.
 pub(crate) fn files(folder: &str, ending: &str) -> Result<Vec<String>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.to_owned())? {

@@ -15,7 +15,7 @@ use crate::text;
 /// All types, by name.
 pub(crate) type Types = BTreeMap<String, Rc<Type>>;
 
-/// A type; the default is that of a field that has no place in the alert.
+/// A type; the default is the type of a field that has no place in the alert.
 #[derive(Default)]
 pub(crate) struct Type {
     pub(crate) name: String,
@@ -26,13 +26,13 @@ pub(crate) struct Type {
 /// A type in the trace event.
 #[derive(Default)]
 pub(crate) enum C {
-    /// It is not there.
+    /// No field of the trace event.
     #[default]
     Absent,
     /// A number: its type; its format; the conversion from the word of the alert, which may be
     /// empty; and the value in the text, in which `X` stands for the entry's field.
     Number([String; 4]),
-    /// Any other: the entry, the assignment, the format, the values and LTTng's fields; and
+    /// Any other type: the entry, the assignment, the format, the values and LTTng's fields; and
     /// `FIELD: TYPE; PLACE` for each row in the page of the ABI. See [`fill_in`] for their names.
     Wide([String; 5], Vec<String>),
 }
@@ -44,7 +44,7 @@ pub(crate) fn read() -> Result<Types> {
     paths.extend(text::files("rust/trackers", ".rs")?);
     paths.push("rust/record.rs".to_owned());
     for path in paths {
-        // To search all files is faster than to parse them.
+        // Searching all files is faster than parsing them.
         if text::read(&path)?.contains("fields! {") {
             Source::read(&path)?.calls("fields", |input| rows(input, &mut types))?;
         }
@@ -63,7 +63,7 @@ pub(crate) fn rows(input: ParseStream, types: &mut Types) -> syn::Result<()> {
     Ok(())
 }
 
-/// `NAME, BITS, EXPRESSION, ..., "C" "C" ...;`
+/// Parses `NAME, BITS, EXPRESSION, ..., "C" "C" ...;`.
 impl Parse for Type {
     fn parse(input: ParseStream) -> syn::Result<Self> {
         let name: Ident = input.parse()?;

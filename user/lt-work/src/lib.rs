@@ -17,7 +17,7 @@
 //! # fn main() -> std::io::Result<()> {
 //! let marks = lt_work::Marks::open()?;
 //! let order = marks.work(b"order 4711")?;
-//! // ... until it is dropped, here or in another thread.
+//! // The work lasts until `order` is dropped, here or in another thread.
 //! drop(order);
 //! # Ok(())
 //! # }
@@ -99,7 +99,7 @@ impl Marks {
         }
     }
 
-    /// Marks the end of work. An unknown cookie is no error.
+    /// Marks the end of work. An unknown cookie is not an error.
     ///
     /// # Errors
     /// As for [`Marks::begin`], except `ENOSPC`.
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_the_cookie_in_the_file_of_what_happens() {
+    fn a_mark_is_the_cookie_in_the_file_of_its_kind() {
         let root = root();
         let read = |name| fs::read(root.path().join(name)).unwrap();
         let marks = Marks::open_in(root.path()).unwrap();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_an_instance_has_both() {
+    fn the_file_of_an_instance_takes_both_marks() {
         let root = root();
         let marks = Marks::open_instance_in(root.path(), "job").unwrap();
         drop(marks.work(b"one").unwrap());

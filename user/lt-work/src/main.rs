@@ -42,7 +42,7 @@ fn run() -> io::Result<Option<ExitCode>> {
         instance = Some(words.remove(1).to_string_lossy().into_owned());
         words.remove(0);
     }
-    // The words after the cookie of `run` are those of the command.
+    // With `run`, the words after the cookie are the command and its arguments.
     let own = if words.first().is_some_and(|word| word == "run") {
         2
     } else {

@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_is_rejected() {
+    fn a_comparison_of_nothing_is_rejected() {
         assert!(!judge(&Pairing::default(), &[], &limits()).exact());
         let (paired, _) = truth();
         assert!(!judge(&paired, &[], &limits()).exact());

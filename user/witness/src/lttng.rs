@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! An LTTng trace, as babeltrace2 prints it with `--clock-cycles`; its standard error must be in the same file, as it
-//! reports discarded events there.
+//! An LTTng trace, as babeltrace2 prints it with `--clock-cycles`. The file must also contain the standard error of
+//! babeltrace2, which reports discarded events.
 
 use anyhow::{Context, Result, bail};
 

@@ -137,7 +137,7 @@ impl Pairing {
         }
         let found = oldest(live, same).or_else(|| oldest(live, whole));
         let Some(i) = found.or_else(|| oldest(live, bare)) else {
-            // Not the whole of any request: a part of one, or an end without a start.
+            // The event completes no whole request: it completes a part of one, or its start is missing.
             let part = |r: &Live| here(r) && r.left > event.sectors;
             match oldest(live, part).filter(|_| event.sectors > 0) {
                 Some(i) => {
@@ -255,7 +255,7 @@ mod tests {
     use Kind::{Complete, Insert, Issue, Merge, Requeue};
 
     #[test]
-    fn the_start_is_where_it_was_asked_for() {
+    fn the_start_is_where_it_was_requested() {
         let events = [
             event(1, Insert, 0, 8),
             event(5, Issue, 0, 8),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_ends_what_was_issued_and_leaves_the_rest_alone() {
+    fn a_flush_ends_only_an_issued_request() {
         let mut flush = [
             event(1, Issue, 0, 0),
             event(2, Issue, 0, 8),

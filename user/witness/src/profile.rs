@@ -398,14 +398,14 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_others_and_calls_that_began_too_early_are_not_judged() {
+    fn calls_of_other_tasks_and_earlier_calls_are_not_judged() {
         let pairing = calls(TRACE, 7).unwrap();
         let said: Vec<&str> = pairing.finished.iter().map(|r| r.said.as_str()).collect();
         assert_eq!(said, ["class=s_write call=1", "class=s_sync call=74"]);
     }
 
     #[test]
-    fn requests_are_told_apart_by_what_they_do() {
+    fn requests_are_distinguished_by_their_operation() {
         let line = |time: &str, what: &str| format!(" a-1 [000] ..... {time}: block_rq_{what}\n");
         let text = "# entries-in-buffer/entries-written: 9/9   #P:2\n".to_string()
             + &line("1.0", "issue: 8,0 R 4096 () 8 + 8 none,0,0 [a]")

@@ -11,21 +11,21 @@ use crate::lines::{self, Line, Marks};
 use crate::pair::{Pairing, Place, Request};
 use crate::rules::{Mode, Rule};
 
-/// An open event: its start, and the fields that the alert must have about the start.
+/// An open operation: its start, and the fields that the alert must have about the start.
 struct Open {
     start: u64,
     said: String,
 }
 
-/// The open events of each key, earliest first.
+/// The open operations of each key, earliest first.
 type All = BTreeMap<String, VecDeque<Open>>;
 
 /// The latest line of each task that a later line of the task may need.
 type Recent<'a> = BTreeMap<u32, &'a Line<'a>>;
 
-/// Finds all events that started and ended between the marks, and the marks.
+/// Finds all operations that started and ended between the marks, and the marks.
 ///
-/// An end without an open event is ignored: the trace may have started in the middle of the operation.
+/// An end without an open operation is ignored: the trace may have started in the middle of the operation.
 pub(crate) fn pair(text: &str, rule: &Rule) -> Result<(Pairing, Marks)> {
     let (lines, marks) = lines::read(text, |event| rule.has(event))?;
     let mut pairing = Pairing::default();
@@ -40,7 +40,7 @@ pub(crate) fn pair(text: &str, rule: &Rule) -> Result<(Pairing, Marks)> {
     Ok((pairing, marks))
 }
 
-/// Returns the event that a line ends, if any.
+/// Returns the operation that a line ends, if any.
 fn step<'a>(
     all: &mut All,
     recent: &mut Recent<'a>,
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_does_not_end() {
+    fn a_dropped_operation_does_not_end() {
         let lines = [
             (7, "sys_enter: NR 60 (0, 0, 0, 0, 0, 0)"),
             (
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_says_which_begin_an_end_belongs_to() {
+    fn the_mode_selects_the_start_of_an_end() {
         let lines = [(7, "in: x"), (7, "in: y"), (7, "out: "), (7, "out: ")];
         let found = |mode: &str| {
             let rule = format!("{mode} in(tid; n:#0) -> out(tid)");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_task_had_before_belongs_to_what_it_does_next() {
+    fn an_earlier_event_of_a_task_belongs_to_its_next_step() {
         let lines = [
             (7, "accepted: socket=a port=80 remote=1"),
             (8, "accepted: socket=b port=80 remote=2"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_may_end_one_and_begin_the_next() {
+    fn an_event_may_end_one_operation_and_start_the_next() {
         let lines = [(7, "turn: x"), (7, "turn: y")];
         let found = delays("last turn(tid; n:#0) -> turn(tid)", &lines);
         assert_eq!(found, [one("tid=7", 1, "n=x")]);

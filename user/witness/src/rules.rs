@@ -22,9 +22,9 @@
 //! - `EVENT.SOURCE` takes the field from the latest EVENT of the same task. It uses that EVENT up:
 //!   a later line needs another one, or is not a step of the rule. One start can thus combine the
 //!   arguments of a function with the result of the system call that called it.
-//! - The mode defines the meaning of a start whose key is already open: with `last` the earlier one
-//!   was not a start, with `first` this one is not; with `nest` an end belongs to the latest start,
-//!   with `each` to the earliest.
+//! - The mode defines the meaning of a start whose key is already open: with `last`, the earlier start does not count;
+//!   with `first`, the later start does not count; with `nest`, an end belongs to the latest start, with `each`, to the
+//!   earliest.
 //!
 //! Pointers in the text of a trace are hashed, unless the option `hash-ptr` of tracefs is 0.
 
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn all_rules_of_the_table_are_rules() {
+    fn all_rules_of_the_table_are_valid() {
         let names = TABLE.lines().filter_map(|line| line.trim().split_once(' '));
         for (name, _) in names {
             Rule::find(name).unwrap();
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_can_be_written() {
+    fn a_rule_can_be_given_as_text() {
         let rule = "nest a|b(context work:struct=; x:0xb= y:#2) -> c(context:@context work:#2)";
         let rule = Rule::find(rule).unwrap();
         let begin = line("b", "work struct=ff (b=2) xb=3 rest");
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_refused() {
+    fn an_invalid_rule_is_refused() {
         let fault = |text: &str| format!("{:#}", Rule::find(text).unwrap_err());
         assert!(fault("sysccall").contains("there are syscall, irq"));
         assert!(fault("some a(tid) -> b(tid)").contains("\"some\""));

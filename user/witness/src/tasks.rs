@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_woken_and_switched_in_has_waited() {
+    fn a_task_woken_and_switched_in_has_waited() {
         let waited = (Place::Task(9), 30_000, said("hardirq"));
         assert_eq!(waits(Wait::Wakeup, &[WAKING, IN, OUT]), [waited]);
         // The wakeup has ended with the first switch to the task, and does not count again.
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_woken_while_it_runs_has_not_waited() {
+    fn a_task_woken_while_it_runs_has_not_waited() {
         let preempted = OUT.replace("2.0", "2.00002").replace("=S ", "=R+ ");
         let preempted = preempted.replace("3.0", "2.00002");
         assert_eq!(waits(Wait::Wakeup, &[WAKING, &preempted, IN]), []);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_waking_counts() {
+    fn the_last_wakeup_counts() {
         let again = WAKING
             .replace("2.000001", "2.000011")
             .replace("d.h4.", "d..4.");
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_switched_out_runnable_waits_on_the_runqueue() {
+    fn a_task_switched_out_runnable_waits_on_the_runqueue() {
         let out = OUT.replace("3.0", "2.00001").replace("=S ", "=R ");
         let waited = |state: &str| {
             let said = format!("state={state} by_tid=0 prev_tid=0");
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_switched_out_is_off_the_cpu() {
+    fn a_task_switched_out_is_off_the_cpu() {
         let out = |state| {
             let out = OUT.replace("3.0", "2.0");
             out.replace("=S ", &format!("={state} "))
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_between_the_marks_is_left_out() {
+    fn waits_outside_the_marks_are_left_out() {
         let early = WAKING.replace("2.000001", "0.9");
         assert_eq!(waits(Wait::Wakeup, &[&early, IN]), []);
         let late = IN.replace("2.000031", "9.1");
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_incomplete_is_refused() {
+    fn an_incomplete_trace_is_refused() {
         let lost = trace(&[WAKING]).replace("9/9", "9/10");
         assert!(pair(&lost, Wait::Wakeup).is_err());
         let broken = IN.replace("next_pid", "next_id");

@@ -15,8 +15,8 @@
 //! one tracepoint, and may differ; other events may come between the two probes (`order`).
 //!
 //! The trace does not distinguish a wait for a lock of PREEMPT_RT from another sleep in the state `D`. So on such a
-//! kernel, an alert may be missing if the chain leads from a task to another one that slept like this on no chain.
-//! Steps that an alert has left out are compared only by their number.
+//! kernel, an alert may be missing if a task on the chain woke another task that slept in this state on no chain. Steps
+//! that an alert has left out are compared only by their number.
 
 mod chain;
 mod order;
@@ -114,7 +114,7 @@ impl Ended {
     }
 }
 
-/// Returns the least number of steps of the trace that these stand for.
+/// Returns the least number of steps of the trace that these steps of an alert stand for.
 fn least(told: &[Told]) -> usize {
     told.iter().map(Told::steps).sum()
 }
@@ -251,7 +251,7 @@ impl Judge<'_> {
                 // switch that follows has their total time.
                 let mut folded: Vec<_> = steps.by_ref().take(one.steps()).collect();
                 if one.is_at_least() {
-                    // It also stands for the preemptions that follow, except those of later steps.
+                    // It also stands for the preemptions that follow, except the preemptions in later steps.
                     let spare = steps.clone().count().saturating_sub(least(&told[at + 1..]));
                     let pairs = steps.clone().zip(steps.clone().skip(1)).step_by(2);
                     let is_one = |(back, out): &(&Step, &Step)| {
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_and_what_is_invented_is_found() {
+    fn missing_and_invented_alerts_are_found() {
         let found = faults(&TIMER, "");
         assert!(found[0].contains("no alert for tid 9"), "{found:?}");
         let due = START + 20_000;
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn preemptions_that_are_one_step_stand_for_those_of_the_trace() {
+    fn preemptions_in_one_step_stand_for_preemptions_of_the_trace() {
         let step = |what: &str| Told::Step {
             what: what.into(),
             cpu: 1,
@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_of_the_kernel_that_is_made_meanwhile_is_a_hop() {
+    fn a_kernel_thread_created_meanwhile_is_a_hop() {
         let lines = [
             "[000] ..... 5 2 sched_process_fork: comm=kthreadd pid=2 child_comm=kthreadd child_pid=31",
             IDLE,
@@ -636,7 +636,7 @@ mod tests {
             softirq:NET_RX@1+2000 waking:9@1+1000 switch:9(x)/120@1+67000";
         let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
-        // A thread that has lost the CPU did not just wait for it from its wakeup on.
+        // A thread that has lost the CPU has not simply waited since its wakeup.
         let mut lines = lines.to_vec();
         let out = lines[5]
             .replace(" 20 8 ", " 16 2 ")
@@ -649,7 +649,7 @@ mod tests {
             waking:9@1+1000 switch:9(x)/120@1+67000";
         let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
-        // The release of a lock for which it has waited is not its wakeup.
+        // The release of a lock for which the thread has waited is not its wakeup.
         let out = out.replace("prev_state=R+", "prev_state=D");
         let release = lines[4].replace(" 13 8 ", " 18 8 ");
         lines[6] = &out;
@@ -737,7 +737,7 @@ mod tests {
     }
 
     #[test]
-    fn a_work_is_followed_to_its_worker() {
+    fn a_work_item_is_followed_to_its_worker() {
         let lines = [
             IDLE,
             "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
@@ -774,7 +774,7 @@ mod tests {
     }
 
     #[test]
-    fn a_work_that_queues_itself_is_on_no_chain_the_second_time() {
+    fn a_work_item_that_queues_itself_is_on_no_chain_the_second_time() {
         let lines = [
             IDLE,
             "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
@@ -799,7 +799,7 @@ mod tests {
     }
 
     #[test]
-    fn the_function_of_a_work_is_unknown_on_the_chain_of_another_waking() {
+    fn the_function_of_a_work_item_is_unknown_on_the_chain_of_another_wakeup() {
         let lines = [
             IDLE,
             "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
@@ -851,7 +851,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_next_says_whether_a_running_task_was_asleep() {
+    fn later_events_show_whether_a_running_task_was_asleep() {
         let woken = "[000] d.h1. 5 0 sched_waking: comm=x pid=9 prio=120 target_cpu=001";
         let handler = [
             "[000] d.h1. 4 0 irq_handler_entry: irq=27 name=eth0",

@@ -80,7 +80,7 @@ impl Preempted {
 }
 
 /// Returns the number of preemptions among the steps that a chain has left out; 0 if the number is
-/// not known, as one of the other steps may stand for more preemptions than it records.
+/// not known, since one of the remaining steps may stand for more preemptions than it records.
 pub(super) fn left_out(chain: &impl Look) -> u64 {
     let counts = chain.counts();
     let mut kept = 0;
@@ -129,7 +129,7 @@ fn whole<W: Words + ?Sized>(chain: &W, at: usize, used: usize, is: Kind) -> Opti
 }
 
 /// Folds preemptions until there is room for `places` more, or nothing left to fold. Returns the
-/// number of places in use. Steps are not moved across omitted ones.
+/// number of places in use. Steps are not moved across steps that are left out.
 #[cold]
 pub(super) fn fold<W: Words + ?Sized>(chain: &mut W, mut used: usize, places: usize) -> usize {
     let from = match chain.counts().more() {

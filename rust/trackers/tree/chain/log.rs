@@ -33,7 +33,7 @@ use crate::sys::atomic::{Atomic, Relaxed};
 
 /// Number of sums in a log.
 pub(crate) const LOG: usize = 64;
-/// Number of latest sums that are searched for one to add a slice to.
+/// Number of latest sums that are searched for the rival whose slice is added.
 const SEARCHED: u64 = 8;
 
 /// A rival: a [`super::rivals::who`], and a name.
@@ -57,7 +57,8 @@ fn sum(sums: &Sums, nth: u64) -> &[Atomic<u64>; SUM] {
 pub(crate) struct Log {
     /// Number of waits that had begun when the latest segment was started.
     waits: Atomic<u64>,
-    /// Position of the latest segment, and of the next sum; both count all sums ever made.
+    /// Positions of the first sum of the latest segment, and of the next sum. Both count all sums
+    /// ever made.
     first: Atomic<u64>,
     next: Atomic<u64>,
 }

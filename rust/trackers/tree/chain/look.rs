@@ -53,9 +53,9 @@ pub(crate) trait Look {
     }
 
     /// Returns the function of the work item that the task executes: the subject of the last step
-    /// `work`. `None` if there is none, if a later one may have been left out, or if the step may
-    /// belong to another worker, on whose chain the task was woken. A task that continues its chain
-    /// has slept on it just before it was woken.
+    /// `work`. `None` if there is no such step, if a later one may have been left out, or if the
+    /// step may belong to another worker, on whose chain the task was woken. A task that
+    /// continues its own chain has a sleep on it just before each waking.
     fn executed(&self) -> Option<u64> {
         let (counts, at) = (self.counts(), self.last_of(Kind::Work));
         let used = counts.places();
@@ -132,8 +132,8 @@ pub(crate) trait Look {
         Some(step)
     }
 
-    /// Returns the time between the last step before those left out and the first of these. Kept in
-    /// the first step of the chain, whose own time is always 0.
+    /// Returns the time from the step before the steps left out to the first step left out. It is
+    /// kept in the first step of the chain, whose own time is always 0.
     #[inline(always)]
     fn before_more(&self) -> u64 {
         self.get(FIRST_STEP) & LONGEST

@@ -13,11 +13,12 @@
 //!
 //! The chain itself belongs to the CPU of the task. Wakers come from other CPUs, perhaps before the
 //! task's CPU has finished the switch to another task. So neither side changes the chain: each has
-//! words of its own. The task's CPU makes steps of these words when it switches to the task again,
-//! and so does any reader of a copy. `slept` and `woken` each hold the kind, the CPU and the time
-//! of a step, relative to the last step of the chain; the subject of both steps is the task. The
-//! last column names the CPU that writes the word. The words of the waker are written before
-//! `woken`. A copy made meanwhile may have `woken` and lack the waker, or a part of its name.
+//! words of its own. The task's CPU turns these words into steps when it switches to the task
+//! again, and so does any reader of a copy. `slept` and `woken` each hold the kind, the CPU and the
+//! time of a step, relative to the last step of the chain; the subject of both steps is the task.
+//! The last column names the CPU that writes the word. The words of the waker are written before
+//! `woken`. A copy made meanwhile may have `woken` and lack the waker, or a part of the waker's
+//! name.
 
 use super::{of_tag, step::woken_by, tag_of, Counts, Kind, State, Step, Words, LONGEST};
 
@@ -54,7 +55,7 @@ pub(crate) fn state(counts: Counts, notes: &[u64; NOTES]) -> State {
     }
 }
 
-/// Makes steps of the notes, for a chain whose task is `subject`. Also adds the noted number of
+/// Turns the notes into steps, for a chain whose task is `subject`. Also adds the noted number of
 /// wakings to the chain's count, and clears the notes.
 pub(crate) fn settle(chain: &mut impl Words, notes: &mut [u64; NOTES], subject: u64) {
     let (last, state) = (chain.last(), state(chain.counts(), notes));

@@ -19,8 +19,9 @@ pub(crate) enum Shown {
     Parts(Spent, u64),
     /// The rivals that had the CPU during that wait.
     Rivals(Rivals),
-    /// Number of steps left out, and the time from the step before them to the first of them; to
-    /// the last of them if no step follows. With 0 steps, the excess of times that did not fit.
+    /// Number of steps left out, and the time from the step before them to the first step left out.
+    /// If no step follows, the time goes to the last step left out. If the number is 0, the time is
+    /// the excess of times that did not fit.
     More(u64, u64),
 }
 
@@ -61,7 +62,7 @@ pub(crate) fn each(counts: Counts, more: u64, steps: &[u64], mut see: impl FnMut
                     rivals.get_or_insert_default().set_name(names, name);
                     names += 1;
                 }
-                // Only the first name: later ones belong to a cookie.
+                // Only the first name belongs to the task: later ones belong to a cookie.
                 Some(Kind::Name) if name == [0; 2] => name = name_of(words[0], words[1]),
                 Some(Kind::Parts) => parts = Some(Spent::of_words(words).1),
                 _ => (),
@@ -82,7 +83,7 @@ pub(crate) fn each(counts: Counts, more: u64, steps: &[u64], mut see: impl FnMut
 }
 
 /// Returns the place from which steps are left out: the first [`FIRST`] places stay, with all
-/// places that belong to the last of them.
+/// places that belong to the last step there.
 pub(super) fn boundary(used: usize, is_attached: impl Fn(usize) -> bool) -> usize {
     let mut at = FIRST.min(used);
     while at < used && is_attached(at) {
@@ -122,7 +123,7 @@ pub(crate) fn split(chain: &[u64; WORDS], end: u64) -> ([u64; SPLIT], &[u64]) {
     let mut counts = chain.counts();
     counts.set_end(end);
     if counts.state() == State::Leaving {
-        // Alerts have no word for this state, in which the target still ran.
+        // Alerts have no word for this state, in which the target was still running.
         counts.set_state(State::Running);
     }
     head[COUNTS - MORE] = counts.0;
@@ -135,8 +136,8 @@ pub(crate) fn split(chain: &[u64; WORDS], end: u64) -> ([u64; SPLIT], &[u64]) {
     (head, &chain[FIRST_STEP..chain.used()])
 }
 
-/// Cuts a name at its end, at the latest before the last byte of these words: the bytes after the
-/// end are not for readers.
+/// Cuts a name at its end, or before the last byte of these words if the name does not end earlier:
+/// the bytes after the end are arbitrary.
 fn cut(name: &mut [u64]) {
     let mut is_over = false;
     let last = name.len().saturating_sub(1);

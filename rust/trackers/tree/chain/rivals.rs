@@ -8,10 +8,10 @@
 //! ```
 //!
 //! The rivals are summed up in a table with room for a few. If a new rival does not fit, either it
-//! or the smallest entry is dropped, whichever is smaller, and the time of the dropped rival
-//! belongs to no rival from then on. This time could all be due to one rival, perhaps an unnamed
-//! one. So a rival is named only if its time is at least this time plus the time of the largest
-//! unnamed rival. Then it is certainly among the top three.
+//! or the smallest entry is dropped, whichever is smaller. The time of the dropped rival belongs to
+//! no rival from then on. All time that belongs to no rival could be due to one rival, perhaps an
+//! unnamed one. So a rival is named only if its time is at least that time plus the time of the
+//! largest unnamed rival. Then it is certainly among the top three.
 //!
 //! Times are exact, in nanoseconds.
 
@@ -160,7 +160,8 @@ impl Rivals {
         }
     }
 
-    /// Sets the name of a rival: the `nth`, from 0, of those that have one, which may be empty.
+    /// Sets the name of the `nth` rival, from 0, counting only rivals of sorts that have names. The
+    /// name may be empty.
     pub(super) fn set_name(&mut self, nth: usize, name: [u64; 2]) {
         let named = self.named.iter_mut().flatten();
         if let Some(rival) = named.filter(|rival| rival.sort.is_named()).nth(nth) {

@@ -60,7 +60,7 @@ impl<W: Words> Row<'_, W> {
         chain.set_counts(counts);
     }
 
-    /// Ends the row as the whole of a new chain.
+    /// Ends the row, whose steps are all the steps of a new chain.
     #[inline(always)]
     pub(super) fn begin(mut self) {
         self.counts.add_places(self.at - self.from);

@@ -5,7 +5,7 @@
 //! ```text
 //!   interrupts     ___##_______#________     begin, end: one addition each to a word
 //!   softirqs       _____####_##_#_______     in the time that no interrupt took
-//!   idle           ##___________________     in what is left of that
+//!   idle           ##___________________     in the time that neither took
 //!   other tasks    __#______#____####___     the rest
 //!                   ^                ^ switch: the totals, minus those noted
 //!                   waking: the totals are noted
@@ -13,7 +13,7 @@
 //!
 //! Interrupts, softirqs and idle each have a running total in one word of the CPU. An even word is
 //! twice the total. While the total is running, the word is odd: it is twice the difference of the
-//! total and the start, plus 1, so the total follows from the word and the clock, and one load is
+//! total and the start, plus 1. The total follows from the word and the clock, so one load is
 //! enough to read it at any time, from any CPU. Totals are exact modulo 2^63, and noted modulo
 //! [`MASK`] + 1.
 //!
@@ -102,7 +102,7 @@ impl Spent {
     }
 
     /// Returns the parts of a wait of length `wait` that began at the totals `self` and ends at the
-    /// totals `now`; `None` if it is too long.
+    /// totals `now`; `None` if the wait is too long.
     ///
     /// Totals read by another CPU may be slightly off, since they were read one after the other: a
     /// part that would be negative is 0, and together the parts are at most the wait.

@@ -346,7 +346,7 @@ pub(crate) trait Words: Look {
         })
     }
 
-    /// Stores the words of an attachment to the last step in the first free place.
+    /// Stores the words of an attachment to the last step, in the first free place.
     #[inline(always)]
     fn attach(&mut self, at: usize, words: [u64; 2]) {
         self.put_words(at, words);
@@ -416,7 +416,7 @@ pub(crate) trait Words: Look {
     fn leave_out_from(&mut self, from: usize, used: usize, places: usize) -> usize {
         let (mut to, mut time, mut steps) = (from, self.get(MORE), 0);
         let is_first = self.counts().more() == 0;
-        // Whole steps: not a name without its task.
+        // Only whole steps are left out, so no name stays without its step.
         while to < used && (to - from < places || self.is_attached(to)) {
             if !self.is_attached(to) {
                 let took = self.get(FIRST_STEP + 2 * to) & LONGEST;
@@ -497,7 +497,7 @@ pub(crate) trait Words: Look {
                 if let Some((from, end)) =
                     rivals.filter(|(from, end)| (*from..*end).contains(&next))
                 {
-                    // All of the rivals, or none; and only of one wait.
+                    // Copies all rivals of the wait, or none. A chain keeps the rivals of one wait.
                     if next == from && self.rivals().is_none() {
                         self.append_rivals(chain, from, end);
                     }

@@ -44,7 +44,7 @@ impl Called {
                 word.store(value, Relaxed);
             }
         });
-        // Last: fewer values must be kept in registers during the call.
+        // The clock is read last: fewer values must be kept in registers during the call.
         let now = now();
         self.entered.store(now, Relaxed);
         now
@@ -79,7 +79,7 @@ impl<'a> First<'a> {
         }
     }
 
-    /// Describes a local interrupt, by its position.
+    /// Describes a local interrupt; `vector` is its position in the list of local interrupts.
     #[inline(always)]
     pub(super) fn of_vector(vector: u64, at: u64, cpu: u32) -> Self {
         let (kind, subject) = (Kind::Vector, vector);

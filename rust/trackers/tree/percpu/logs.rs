@@ -367,7 +367,7 @@ impl<'a> Timed<'a> {
 pub(crate) enum Interrupt {
     /// The handler of a line, with the first bytes of its action's name, which may be longer.
     Handler(u64, [u64; 2]),
-    /// A local interrupt, by its position.
+    /// A local interrupt, by its position in the list of local interrupts.
     Vector(u64),
 }
 

@@ -8,7 +8,7 @@
 //!             threads of interrupts                    switches, softirqs in them; interrupts off
 //!             NMIs                                     afterwards, by how long they took
 //!   softirq   softirqs                                 entry and exit, preemption off
-//!             switches from and to tasks in softirqs   PREEMPT_RT alone; interrupts off
+//!             switches from and to tasks in softirqs   PREEMPT_RT only; interrupts off
 //!   idle      switches from and to the idle task       interrupts off
 //! ```
 //!

@@ -2,7 +2,8 @@
 
 //! The activity of a CPU: its hard interrupt, with the timer in it, and its tasks.
 //!
-//! See the head of percpu.rs. Documentation/design/testing.md lists the traps by number.
+//! See the head of percpu.rs. "Trap N" is a row of the table of kernel traps in
+//! Documentation/design/testing.md.
 
 use super::{
     super::chain::{place_of_name, Kind, Spent, Step, Words},
@@ -46,8 +47,8 @@ struct Clock {
 pub(crate) struct Thread {
     task: Word,
     subject: Word,
-    /// When the thread was woken; 0 if it has lost the CPU since: then the time from the waking to
-    /// the switch is not one wait for the CPU.
+    /// When the thread was woken; 0 if the thread has lost the CPU since. The time from the waking
+    /// to the last switch-in is then not one wait for the CPU.
     woken: Word,
     /// The last switch-in; 0 if there was none since the waking.
     switched: Word,
@@ -74,7 +75,7 @@ pub(crate) struct CpuState {
     /// Number of running handlers, and the state of the one that returned last; see [`DEPTH`].
     handlers: Word,
     called: [Called; NESTED],
-    /// The position of the local interrupt, from 1; 0 for none.
+    /// The running local interrupt: 1 + its position in the list of local interrupts; 0 for none.
     vector: Word,
     vector_entered: Word,
     timer: Expiring,
@@ -194,7 +195,7 @@ impl CpuState {
         self.depth() == 0 && self.vector.load(Relaxed) == 0
     }
 
-    /// Returns the local interrupt that is running, by its position.
+    /// Returns the running local interrupt: its position in the list of local interrupts.
     #[inline(always)]
     pub(super) fn vector(&self) -> Option<u64> {
         self.vector.load(Relaxed).checked_sub(1)
@@ -285,7 +286,8 @@ impl CpuState {
         self.vector.store(0, Relaxed);
     }
 
-    /// Notes the call of the function of a timer that was not due before `since`.
+    /// Notes the call of a timer's function. `since` is when the timer's clock was last set, or 0:
+    /// an earlier due time counts as `since`.
     #[inline(always)]
     pub(crate) fn enter_timer(&self, timer: &Timer, since: u64, now: u64) {
         self.timer.enter(timer, since, now);
@@ -337,7 +339,7 @@ impl CpuState {
             choice.timers(timer.timing, function)
         };
         let mut chain_from = |base| timer.chain(chain, base, cpu, timers);
-        // Called separately, so that each call is inlined with a known base.
+        // The calls are separate, so that each is inlined with a known base.
         if let Some(called) = self.handler(wakes_thread) {
             chain_from(Base::First(First::of_handler(called, cpu)))
         } else if let Some(first) = self.first_of_vector(cpu) {
@@ -502,7 +504,7 @@ impl CpuState {
             ..served
         };
         let (woken, switched) = (thread.woken.load(Relaxed), thread.switched.load(Relaxed));
-        // Read late, so that no register must keep it.
+        // The name is read late, so that no register must keep it.
         let name = || core::array::from_fn(|at| thread.name[at].load(Relaxed));
         if woken >= raised && switched >= woken {
             let mut row = chain.row::<4>();

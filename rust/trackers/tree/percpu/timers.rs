@@ -87,7 +87,8 @@ impl Expiring {
         }
     }
 
-    /// Notes the call of the function of a timer that was not due before `since`.
+    /// Notes the call of a timer's function. `since` is when the timer's clock was last set, or 0:
+    /// an earlier due time counts as `since`.
     #[inline(always)]
     pub(super) fn enter(&self, timer: &Timer, since: u64, now: u64) {
         self.due.store(timer.due.max(since), Relaxed);
@@ -150,8 +151,8 @@ pub(super) struct Expired {
 }
 
 impl Expired {
-    /// Makes the chain to the function of a timer whose delay counts from when it was due, on a
-    /// chain that has begun. Returns its start.
+    /// Makes the chain to the function of a timer whose delay counts from its due time; the
+    /// function is called on the chain `base`. Returns the start of the new chain.
     #[inline(always)]
     pub(super) fn due_on(self, chain: &mut impl Words, base: (u64, &Kept<'_>), cpu: u32) -> u64 {
         let step = |kind| Step {

@@ -52,7 +52,7 @@ fn alerts_come_in_order_and_once() {
 }
 
 #[test]
-fn a_tail_comes_with_its_alert_as_far_as_both_go() {
+fn a_tail_is_cut_to_the_room_in_the_ring_and_at_the_reader() {
     let ring = Ring::new(2, 3).unwrap();
     for tail in [&[][..], &[1], &[1, 2, 3], &[1, 2, 3, 4]] {
         let number = ring.push(alert, tail).unwrap();
@@ -71,7 +71,7 @@ fn a_tail_comes_with_its_alert_as_far_as_both_go() {
 }
 
 #[test]
-fn who_is_overtaken_learns_how_many_are_lost() {
+fn an_overtaken_reader_learns_how_many_alerts_are_lost() {
     let ring = Ring::new(4, 0).unwrap();
     let (mut early, mut late) = (1, 1);
     for _ in 0..2 {

@@ -268,7 +268,7 @@ fn the_first_and_the_last_steps_stay() {
     // The number of the interrupt, and the two tasks whose names fit into the first places.
     let mut expected = vec![(27, 0), (1, 10), (2, 10), (1024, 10)];
     expected.extend(last);
-    // From the first step left out to this one.
+    // The time since the first step left out.
     expected[4].1 = 240;
     assert_eq!(seen, expected);
     assert_eq!(chain.counts().more(), 24);
@@ -296,7 +296,7 @@ fn with_more(start: u64) -> Chain {
 }
 
 #[test]
-fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
+fn steps_left_out_have_a_time_of_their_own() {
     let chain = with_more(100);
     let seen: Vec<_> = shown(&chain)
         .into_iter()
@@ -320,7 +320,7 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
     );
     assert_eq!(total(&chain), chain.last() - 100);
     // A timer was due before the chain started. The timer's chain has two steps of its own, and so
-    // leaves out two more steps of this one: 3 and 7.
+    // leaves out two more steps of the other chain: 3 and 7.
     let due = Step {
         kind: Kind::Due,
         cpu: 1,
@@ -352,7 +352,7 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
 proptest! {
     /// A cookie of any bytes may follow any chain, and the end of the work follows the cookie.
     #[test]
-    fn a_cookie_is_read_as_it_was_written(
+    fn a_cookie_is_read_as_written(
         bytes in prop::collection::vec(any::<u8>(), 1..=COOKIE_MAX),
         steps in 0..40u64,
         is_named: bool,
@@ -384,10 +384,10 @@ proptest! {
 }
 
 proptest! {
-    /// The steps with which a chain begins equal pushed steps, even with a clock that is behind,
-    /// and with times that are too long for a step.
+    /// The steps with which a chain starts equal pushed steps, even with a clock that is behind, and with times that
+    /// are too long for a step.
     #[test]
-    fn steps_at_the_begin_are_as_pushed_ones(
+    fn steps_at_the_start_equal_pushed_steps(
         start in 0..1u64 << 40,
         times in prop::array::uniform2(prop_oneof![0..1000u64, 0..4 * LONGEST]),
         behind in prop::array::uniform2(0..2000u64),
@@ -416,10 +416,9 @@ proptest! {
 }
 
 proptest! {
-    /// A chain that contains another one equals a chain that is built step by step, for any inner
-    /// chain.
+    /// A chain around another chain equals a chain that is built step by step, for any inner chain.
     #[test]
-    fn a_chain_around_another_one_is_as_if_made_step_by_step(
+    fn a_chain_around_another_equals_one_built_step_by_step(
         start in 0..1u64 << 40,
         steps in more_steps(),
         earlier in prop_oneof![Just(0), 0..1000u64, 0..4 * LONGEST],
@@ -450,7 +449,7 @@ proptest! {
     /// that is behind, or with times that are too long for a step. If other steps are left out to
     /// make room, at least the total and the last time are the same.
     #[test]
-    fn a_row_is_as_its_steps(
+    fn a_row_equals_its_steps(
         start in 0..1u64 << 40,
         steps in more_steps(),
         times in prop::array::uniform3(prop_oneof![0..1000u64, 0..4 * LONGEST]),
@@ -484,7 +483,7 @@ proptest! {
 }
 
 #[test]
-fn what_came_before_a_timer_was_due_is_not_on_its_way() {
+fn steps_before_a_timer_was_due_are_not_on_its_chain() {
     let step = |kind, subject| Step {
         kind,
         cpu: 0,
@@ -510,7 +509,7 @@ fn what_came_before_a_timer_was_due_is_not_on_its_way() {
 
 /// A work item waits for a worker that was woken earlier for another item, or for this one.
 #[test]
-fn a_work_has_the_steps_of_its_worker_since_it_was_queued() {
+fn a_work_item_has_the_steps_of_its_worker_since_it_was_queued() {
     let step = |kind, subject| Step {
         kind,
         cpu: 0,
@@ -583,7 +582,7 @@ fn the_function_of_a_work_item_is_known_on_the_chain_of_its_worker() {
     for at in 0..20 {
         chain.push(120 + at, step(Kind::Sleep, 0));
     }
-    // Both are among the first steps, but a third one might be among those left out.
+    // Both work items are among the first steps, but a third one might be among the steps left out.
     assert!(chain.counts().more() > 0 && chain.last_of(Kind::Work) > 0);
     assert_eq!(chain.executed(), None);
     chain.push(200, step(Kind::Work, 4));
@@ -598,7 +597,7 @@ fn preemptions_that_were_left_out_count_on_a_continued_chain() {
         let step = Step { kind, cpu, subject };
         chain.push_and(110 + nth, step, Counts::add_preempted);
     }
-    // The first three and the last ten have places. Those left out are before 130.
+    // The first three and the last ten have places. The steps left out are before 130.
     assert_eq!(
         (chain.counts().more(), chain.counts().preempted()),
         (17, 30)
@@ -620,7 +619,7 @@ fn a_refused_timer_stays_refused() {
         counts.set_target(target);
         assert_eq!((counts.is_target(), counts.is_refused()), (target, true));
     }
-    // Unless another timer becomes the origin.
+    // Another timer that becomes the origin clears the mark.
     counts.set_target(true);
     counts.set_refused(false);
     assert_eq!((counts.is_target(), counts.is_refused()), (true, false));
@@ -631,7 +630,7 @@ fn a_refused_timer_stays_refused() {
 }
 
 #[test]
-fn counts_stay_at_their_most() {
+fn counts_saturate() {
     let mut counts = Counts(0);
     for _ in 0..300 {
         counts.add_merged(1);
@@ -651,7 +650,7 @@ fn counts_stay_at_their_most() {
 }
 
 #[test]
-fn a_reader_gets_the_name_of_the_action_and_nothing_behind_it() {
+fn a_reader_gets_the_name_of_the_action_and_nothing_after_it() {
     // The name, of this many bytes, is at the start of words with other bytes after it.
     let name = |len: usize| {
         let mut bytes = [b'x'; 32];
@@ -685,7 +684,7 @@ fn a_reader_gets_the_name_of_the_action_and_nothing_behind_it() {
 }
 
 #[test]
-fn the_end_takes_nothing_from_the_rest() {
+fn the_end_of_a_chain_leaves_its_other_bits_alone() {
     // The address of a function keeps all its bits.
     let mut chain = [0; WORDS];
     chain.begin(5, Origin::Timer);

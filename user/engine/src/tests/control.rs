@@ -285,7 +285,8 @@ fn cgroups() {
     assert!(CGROUP.parse(b"all", &none).is_ok());
 }
 
-/// Names like those of system calls: two with the same code, and the lowest and the highest code.
+/// Names like the names of system calls: two with the same code, and the lowest and the highest
+/// code.
 static NAMES: [(&str, u16); 14] = [
     ("read", 0),
     ("write", 1),
@@ -346,7 +347,7 @@ fn lists_of_names() {
 }
 
 #[test]
-fn lists_of_names_that_are_none() {
+fn invalid_lists_of_names_are_refused() {
     for (text, word) in [
         ("reed", "reed"),
         ("read,Write", "Write"),
@@ -651,7 +652,7 @@ fn bad_lines_are_refused() {
 }
 
 #[test]
-fn a_fault_of_a_value_names_the_parameter_and_what_it_takes() {
+fn a_bad_value_is_reported_with_the_parameter_and_its_values() {
     for (param, text, said) in [
         (&COUNT, "4", "p: expected a whole number from 5 to 1000"),
         (&COUNT, "many", "p: expected a whole number from 5 to 1000"),
@@ -707,7 +708,7 @@ fn a_fault_of_a_value_names_the_parameter_and_what_it_takes() {
 }
 
 #[test]
-fn a_fault_quotes_the_word_and_cuts_it() {
+fn an_error_quotes_the_word_and_cuts_it() {
     let refused = parse_line(b"-slow extra\x01").unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -764,7 +765,7 @@ proptest! {
     }
 
     #[test]
-    fn the_canonical_text_is_the_same_value(number: u64, shift in 0u32..64, which in 0usize..10) {
+    fn the_canonical_text_has_the_same_value(number: u64, shift in 0u32..64, which in 0usize..10) {
         let param = &ALL[which];
         let number = number >> shift;
         let value = match param.kind {

@@ -26,12 +26,12 @@ fn the_last_waker_of_this_sleep_is_named() {
 }
 
 #[test]
-fn the_waker_of_an_earlier_sleep_is_not() {
+fn the_waker_of_an_earlier_sleep_is_not_named() {
     let early = open();
     early.note(7, 10, true, || BY);
     assert_eq!(early.waker_of(7, 12), None);
     assert_eq!(early.waker_of(7, 9), None);
-    // Two wakeups share a slot: the second one is of another task.
+    // The wakeup of another task takes over the slot.
     early.note(7, 20, true, || BY);
     early.note(7 + SLOTS as u32, 20, true, || BY_ANOTHER);
     assert_eq!(early.waker_of(7, 20), None);
@@ -39,7 +39,7 @@ fn the_waker_of_an_earlier_sleep_is_not() {
 }
 
 #[test]
-fn a_waking_that_finds_the_slot_in_use_is_unknown() {
+fn a_waker_that_finds_the_slot_in_use_is_unknown() {
     let early = open();
     early.note(7, 10, true, || BY);
     // The wakeup happens while the waker of another task is written to the slot.
@@ -66,7 +66,7 @@ fn a_task_that_is_not_wanted_takes_no_slot_but_replaces_its_own_note() {
 }
 
 #[test]
-fn nothing_is_noted_before_all_probes_are_there() {
+fn nothing_is_noted_before_all_probes_are_attached() {
     let early = Early::new().expect("no memory");
     early.note(7, 10, true, || BY);
     assert_eq!(early.waker_of(7, 10), None);

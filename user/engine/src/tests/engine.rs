@@ -153,8 +153,8 @@ impl Model {
         }
     }
 
-    /// Removes the events of this key that started before `start`, and also the new one, which
-    /// started at `start`, if one that started later is live.
+    /// Removes the events of this key that started before `start`. If a later event is live, also
+    /// removes the new event, which started at `start`.
     fn only_one(&mut self, engine: &Engine, key: u64, start: u64) {
         let live = pending(engine);
         let is_later = |p: &Pending| p.key == key && p.start > start;
@@ -171,7 +171,7 @@ impl Model {
     }
 
     fn end(&mut self, engine: &Engine, cpu: usize, key: u64, delay: i64, threshold: u64) {
-        // Relative to the newest start; the engine may end any event of this key.
+        // The end is relative to the newest start; the engine may end any event of this key.
         let newest = self
             .pending
             .iter()
@@ -379,7 +379,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn the_engine_does_what_a_list_does(
+    fn the_engine_behaves_like_a_list(
         capacity in 1u32..40,
         keys in 1u64..12,
         steps in prop::collection::vec((step(), 0u64..12, 0usize..4), 1..150),
@@ -447,7 +447,7 @@ fn a_pool_of_one_serves_a_million_pairs() {
 /// keys start. The accepted ones end one by one, or all at once. The cost of each call does not
 /// depend on the number of attempts.
 #[test]
-fn thousands_of_one_key_are_hundreds() {
+fn of_thousands_of_starts_of_one_key_hundreds_are_accepted() {
     for (attempts, at_once) in [(8_000, false), (8_000, true), (200_000, true)] {
         let engine =
             crate::engine::Engine::<1, 1, Host<1>>::new(300_000, 0, Seed::new(3, 4)).unwrap();
@@ -495,7 +495,8 @@ fn thousands_of_one_key_are_hundreds() {
             assert!(seen.into_iter().all(|seen| seen));
         });
         sums_hold(&engine);
-        // Ending all at once ends some 200 events, and for each counts down the buckets it passed.
+        // A call that ends all events ends some 200, and counts down the buckets that each event
+        // passed.
         assert!(most < if at_once { 20_000 } else { 1_000 }, "{most}");
     }
 }
@@ -511,7 +512,7 @@ fn an_impossible_capacity_is_refused() {
 }
 
 #[test]
-fn a_draft_begins_or_leaves_nothing() {
+fn a_draft_starts_an_event_or_leaves_nothing() {
     let engine = engine(10, 100);
     on::<Numa, _>(0, |guard| {
         // A draft needs a hot cell. There is none until an event has ended.
@@ -551,7 +552,7 @@ fn a_draft_begins_or_leaves_nothing() {
 }
 
 #[test]
-fn showing_what_is_pending_can_be_stopped() {
+fn listing_pending_events_can_be_stopped() {
     let engine = engine(10, 0);
     for key in 0..10 {
         on::<Numa, _>(0, |guard| engine.event_in(guard, &[key], key, &[0, 0]));
@@ -569,7 +570,7 @@ fn showing_what_is_pending_can_be_stopped() {
 }
 
 #[test]
-fn counters_of_its_own_are_a_trackers_own() {
+fn extra_counters_do_not_affect_common_ones() {
     let engine = engine(10, 0);
     for cpu in 0..4 {
         on::<Numa, _>(cpu, |guard| {

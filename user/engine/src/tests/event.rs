@@ -3,7 +3,7 @@
 use crate::engine::{event::Event, freelist::Cell};
 
 #[test]
-fn a_life_begins_and_ends_once() {
+fn a_life_starts_and_ends_once() {
     let event = Event::<1, 2>::new();
     assert!(event.life().is_none());
     assert!(event.peek().is_none());
@@ -59,7 +59,7 @@ fn a_changed_event_is_another_life() {
 }
 
 #[test]
-fn an_event_takes_as_few_bytes_as_it_says() {
+fn an_event_has_the_documented_size() {
     // state, link, start; the key of two words and eight words of data fit in 128 bytes
     assert_eq!(size_of::<Event<2, 8>>(), 8 * (3 + 2 + 8));
     assert!(size_of::<Event<2, 8>>() <= 128);

@@ -113,7 +113,7 @@ fn span<F: Field>(at: usize) -> Span {
 }
 
 #[test]
-fn what_an_actor_spares_belongs_to_another_field() {
+fn bits_that_an_actor_leaves_free_may_belong_to_another_field() {
     assert_eq!(words_of(&[span::<Actor>(64), span::<U20>(64 + 44)]), 4);
     assert!(catch_unwind(|| words_of(&[span::<Actor>(64), span::<U20>(64 + 43)])).is_err());
 }

@@ -32,7 +32,7 @@ fn find(engine: &Engine, guard: &Guard, key: u64, start: u64) {
 }
 
 #[test]
-fn its_delay_is_reported_as_a_bound_and_is_not_in_the_histogram() {
+fn the_delay_of_a_found_operation_is_a_bound_and_not_in_the_histogram() {
     on::<Numa, _>(0, |guard| {
         for (threshold, expected) in [(50, vec![(true, 90)]), (100, vec![])] {
             let engine = engine(threshold);
@@ -57,7 +57,7 @@ fn its_delay_is_reported_as_a_bound_and_is_not_in_the_histogram() {
 }
 
 #[test]
-fn it_stays_so_through_changes_and_its_timeout_until_it_is_another_operation() {
+fn an_operation_stays_found_until_it_is_renewed() {
     on::<Numa, _>(0, |guard| {
         let engine = engine(u64::MAX);
         find(&engine, guard, 1, 10);
@@ -91,7 +91,7 @@ fn it_stays_so_through_changes_and_its_timeout_until_it_is_another_operation() {
 }
 
 #[test]
-fn what_begins_later_takes_its_place_and_dropping_it_does_not_hit_that() {
+fn a_later_start_replaces_a_found_operation_and_is_not_dropped_with_it() {
     on::<Numa, _>(0, |guard| {
         let engine = engine(u64::MAX);
         let event = engine.event_in_found(guard, &[1], 10, &[0]).unwrap();

@@ -147,7 +147,7 @@ fn a_cell_goes_home() {
 
 /// Starting an event costs no more on a CPU without memory: only the first events need a search.
 #[test]
-fn a_cpu_without_memory_keeps_some_of_the_nearest_node() {
+fn a_cpu_without_memory_keeps_some_cells_of_the_nearest_node() {
     fn check<P: Platform<Guard = Guard>>(cpu: usize, home: u32) {
         let pool = pool::<P>(400);
         let held: Vec<_> = (0..20).map(|_| get(&pool, cpu).unwrap()).collect();
@@ -218,7 +218,7 @@ fn cpus_without_memory_share_the_cells_of_a_node() {
 }
 
 #[test]
-fn a_cpu_keeps_some_and_others_take_them_last() {
+fn a_cpu_keeps_some_cells_that_others_take_last() {
     let pool = pool::<Host<2>>(200);
     let held: Vec<_> = std::iter::from_fn(|| get(&pool, 0)).collect();
     for &index in &held {
@@ -239,7 +239,7 @@ fn a_cpu_keeps_some_and_others_take_them_last() {
 }
 
 #[test]
-fn a_pool_grows_when_it_has_to_and_no_further() {
+fn a_pool_grows_when_it_must_and_no_further() {
     let pool = Pool::<Numa>::new(16, 100).unwrap();
     let mut held: Vec<Index> = Vec::new();
     let mut sizes = vec![16];
@@ -293,7 +293,7 @@ fn growth_that_fails_leaves_a_sound_pool() {
 /// A failed growth must not use up entries of the directory, or there would be too few for the last
 /// growth.
 #[test]
-fn growth_that_fails_often_gets_there_at_last() {
+fn growth_that_fails_often_succeeds_at_last() {
     use crate::sys::memory::with_budget;
     let pool = Pool::<Numa>::new(64, 256).unwrap();
     for target in [128, 256] {
@@ -408,7 +408,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn full_exactly_when_all_are_held(
+    fn a_pool_is_full_exactly_when_all_cells_are_held(
         capacity in 1u32..150,
         steps in prop::collection::vec((any::<bool>(), 0usize..4, any::<prop::sample::Index>()), 1..600),
     ) {

@@ -46,7 +46,7 @@ fn seen(engine: &Engine, reference: &Reference) -> (u64, u64, u64) {
 }
 
 #[test]
-fn a_reference_is_taken_of_a_live_event_only() {
+fn a_reference_is_taken_to_a_live_event_only() {
     let event = Event::<1, 1>::new();
     event.fill(&[1], 1, &[1]);
     event.publish();
@@ -145,7 +145,7 @@ fn a_held_event_is_not_recycled() {
 }
 
 #[test]
-fn of_one_key_the_event_that_is_held_ends() {
+fn an_end_by_reference_ends_the_held_event_of_the_key() {
     on::<Numa, _>(0, |guard| {
         let engine = engine(8);
         let held: Vec<_> = (0..3)
@@ -183,7 +183,7 @@ fn of_one_key_the_event_that_is_held_ends() {
 }
 
 #[test]
-fn a_held_event_is_cleared_and_times_out_as_any_other() {
+fn a_held_event_is_cleared_and_times_out_like_any_other() {
     let engine = engine(4);
     let held = on::<Numa, _>(0, |guard| {
         engine.event_in_held(guard, &[1], 10, &[1]).unwrap()
@@ -208,7 +208,7 @@ fn a_held_event_is_cleared_and_times_out_as_any_other() {
 }
 
 #[test]
-fn a_reference_goes_on_with_a_changed_event() {
+fn a_reference_stays_with_a_changed_event() {
     on::<Numa, _>(0, |guard| {
         let engine = engine(2);
         let held = engine.event_in_held(guard, &[1], 10, &[1]).unwrap();
@@ -231,7 +231,7 @@ fn a_reference_goes_on_with_a_changed_event() {
 }
 
 #[test]
-fn each_event_has_the_timeout_that_is_its_own() {
+fn each_event_has_its_own_timeout() {
     on::<Numa, _>(0, |guard| {
         let engine = engine(8);
         for key in 1..=3 {
@@ -264,7 +264,7 @@ fn end_why(engine: &Engine, guard: &Guard, key: u64) -> Option<Why> {
 }
 
 #[test]
-fn the_latest_of_a_unique_key_stays() {
+fn the_latest_event_of_a_unique_key_stays() {
     on::<Numa, _>(0, |guard| {
         let engine = engine(8);
         let unique = |start| engine.event_in_unique(guard, &[1], start, &[start]);
@@ -332,7 +332,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The expected state of the engine: events by start, which is also their data.
+/// The expected state of the engine. The start of an event is also its data.
 #[derive(Default)]
 struct Model {
     /// Key and start of the live events.
@@ -444,7 +444,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn references_do_what_a_list_does(
+    fn references_behave_like_a_list(
         capacity in 1u32..20,
         keys in 1u64..6,
         steps in prop::collection::vec((step(), 0u64..6), 1..120),
@@ -583,7 +583,7 @@ fn each_event_is_visited_once_while_the_table_grows() {
 /// While an event of the key starts, its slot still has the previous index.
 #[cfg(debug_assertions)]
 #[test]
-fn each_event_is_visited_once_while_another_one_begins() {
+fn each_event_is_visited_once_while_another_one_starts() {
     let engine = Rc::new(engine(8));
     on::<Numa, _>(0, |guard| {
         begin(&engine, guard, 1, 10);
@@ -608,7 +608,7 @@ fn each_event_is_visited_once_while_another_one_begins() {
 }
 
 #[test]
-fn only_what_is_held_is_a_reference() {
+fn only_held_events_have_references() {
     on::<Numa, _>(0, |guard| {
         let engine = engine(3);
         let numbers = (0..10).chain((1..64).map(|i| i << 12)).chain([u32::MAX]);

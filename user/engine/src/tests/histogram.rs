@@ -32,7 +32,7 @@ fn powers_of_two_and_their_neighbours_lie_in_their_buckets() {
 }
 
 #[test]
-fn buckets_join_without_gap() {
+fn buckets_join_without_gaps() {
     assert_eq!(bounds(0).0, 0);
     for bucket in 0..BUCKETS - 1 {
         let (low, high) = bounds(bucket);
@@ -45,7 +45,7 @@ fn buckets_join_without_gap() {
 }
 
 #[test]
-fn it_reaches_to_the_longest_delay() {
+fn the_histogram_reaches_to_the_longest_delay() {
     assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
     assert!(bucket_of(u64::MAX >> 1) < BUCKETS - 1);
 }
@@ -57,7 +57,7 @@ fn lies_in_its_group(time: u64) {
 }
 
 #[test]
-fn groups_join_without_gap() {
+fn groups_join_without_gaps() {
     assert_eq!(group_bounds(FIRST_GROUP).0, 0);
     for group in FIRST_GROUP..group_of((1 << 62) - 5) {
         let (low, high) = group_bounds(group);
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn longer_is_not_lower(a: u64, b: u64, shift in 0u32..64) {
+    fn a_longer_delay_is_in_no_lower_bucket(a: u64, b: u64, shift in 0u32..64) {
         let (a, b) = (a >> shift, b >> shift);
         prop_assert_eq!(a.min(b), if bucket_of(a) <= bucket_of(b) { a.min(b) } else { b });
     }

@@ -30,7 +30,7 @@ fn measured(text: &str, readings: &[u64]) -> Vec<String> {
 const WARM: [u64; 6] = [0, 500, 600, 700, 800, 1000];
 
 #[test]
-fn a_plan_has_two_numbers_and_a_length_of_a_millisecond_at_most() {
+fn a_plan_has_two_numbers_and_a_length_of_at_most_a_millisecond() {
     assert!(Plan::parse(b"1000000 100").is_ok() && Plan::parse(b"1 0").is_ok());
     for bad in [
         "",
@@ -57,7 +57,7 @@ fn a_plan_has_two_numbers_and_a_length_of_a_millisecond_at_most() {
 }
 
 #[test]
-fn gaps_are_between_readings_in_a_row_and_those_that_warm_up_do_not_count() {
+fn gaps_lie_between_consecutive_readings_after_the_warm_up() {
     let mut readings = WARM.to_vec();
     readings.extend([1010, 1020, 1060, 1100]);
     assert_eq!(
@@ -76,7 +76,7 @@ fn gaps_are_between_readings_in_a_row_and_those_that_warm_up_do_not_count() {
 }
 
 #[test]
-fn peaks_have_their_begin_and_the_first_of_them_are_kept() {
+fn peaks_have_their_start_and_the_first_ones_are_kept() {
     let mut readings = WARM.to_vec();
     readings.extend([1010, 1500, 1510, 2600]);
     let lines = measured("1000 400", &readings);
@@ -98,7 +98,7 @@ fn peaks_have_their_begin_and_the_first_of_them_are_kept() {
 }
 
 #[test]
-fn a_clock_that_goes_back_makes_no_long_gap_and_one_that_stands_still_ends() {
+fn a_clock_may_go_back_or_stand_still() {
     let mut readings = WARM.to_vec();
     readings.extend([1010, 1005, 1200]);
     let lines = measured("200 1000", &readings);

@@ -215,7 +215,7 @@ const ACTIONS: [Action; 9] = [
 ];
 
 #[test]
-fn an_interrupt_may_come_at_any_place() {
+fn an_interrupt_may_come_anywhere() {
     let mut places = 0;
     for capacity in [2, 3, 8] {
         for outer in ACTIONS {
@@ -234,7 +234,7 @@ fn an_interrupt_may_come_at_any_place() {
 }
 
 #[test]
-fn an_nmi_may_come_at_any_place_of_an_interrupt() {
+fn an_nmi_may_come_anywhere_in_an_interrupt() {
     let mut places = 0;
     let actions = [
         Action::In(0),
@@ -270,7 +270,7 @@ fn an_nmi_may_come_at_any_place_of_an_interrupt() {
 }
 
 #[test]
-fn one_of_an_end_and_the_end_in_its_middle_wins() {
+fn one_of_an_end_and_an_end_that_interrupts_it_wins() {
     let mut inner_wins = 0;
     for at in 0.. {
         let _seat = Machine::new().pin(0);
@@ -299,7 +299,7 @@ fn one_of_an_end_and_the_end_in_its_middle_wins() {
 }
 
 #[test]
-fn nothing_is_lost_to_a_time_out_in_its_middle() {
+fn nothing_is_lost_to_a_timeout_that_interrupts() {
     for action in [Action::Out(0), Action::Keep(0), Action::Clear] {
         let mut timed_out = 0;
         for at in 0.. {
@@ -344,7 +344,7 @@ fn nothing_is_lost_to_a_time_out_in_its_middle() {
 }
 
 #[test]
-fn no_report_begins_or_runs_after_an_end_that_is_over() {
+fn no_report_starts_or_runs_after_an_end_that_is_over() {
     let (mut over, mut reporting) = (0, 0);
     for at in 0.. {
         let _seat = Machine::new().pin(0);
@@ -426,7 +426,7 @@ fn a_pool_is_full_for_an_interrupt_only_while_the_cell_is_in_hand() {
 }
 
 #[test]
-fn an_alert_may_come_at_any_place_of_an_alert() {
+fn an_alert_may_come_anywhere_in_an_alert() {
     for len in [1, 2, 4] {
         for at in 0.. {
             let ring = Rc::new(Ring::new(len, 0).unwrap());

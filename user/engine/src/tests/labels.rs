@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Delays by label: each delay is in one row or in `other`, and all of these together are the whole.
+//! Delays by label: each delay is in one row or in `other`, and together these have all delays.
 
 use super::{off_guard, on, Numa};
 use crate::{
@@ -112,7 +112,7 @@ proptest! {
     /// The first labels have rows. The delays of further labels, and no other delays, are in
     /// `other`.
     #[test]
-    fn the_rows_are_the_delays_of_their_labels_and_the_whole(
+    fn the_rows_have_the_delays_of_their_labels_and_add_up(
         source in prop_oneof![Just(WORD), Just(BOTH), Just(Source::Cpu)],
         max in 2u32..9,
         threshold in prop_oneof![Just(u64::MAX), 0u64..5_000],
@@ -164,7 +164,7 @@ proptest! {
 }
 
 #[test]
-fn each_of_as_many_labels_as_there_are_rows_has_one() {
+fn as_many_labels_as_rows_have_a_row_each() {
     for max in [2, 3, 16, 100, 256, 1024] {
         let engine = off_guard(|| engine(BOTH, max, u64::MAX)).unwrap();
         on::<Numa, _>(0, |guard| {
@@ -223,7 +223,7 @@ fn nine_in_ten_regular_labels_are_at_home() {
         for nth in 0..SEEDS {
             let seed = Seed::new(SEED.hash(&[nth, 0]), SEED.hash(&[nth, 1]));
             let labels = off_guard(|| Labels::new::<Numa>(WORD, FULL, seed)).unwrap();
-            // Of the labels that share a home, one is there.
+            // Of the labels that share a home, only one is at home.
             let homes = (0..u64::from(FULL)).map(|i| labels.home(&[family(i)]));
             at_home += homes.collect::<BTreeSet<_>>().len() as u64;
         }
@@ -233,7 +233,7 @@ fn nine_in_ten_regular_labels_are_at_home() {
 }
 
 #[test]
-fn an_event_that_timed_out_or_was_found_is_counted_as_without_labels() {
+fn events_that_timed_out_or_were_found_count_as_without_labels() {
     on::<Numa, _>(0, |guard| {
         let engine = engine(WORD, 2, 50).unwrap();
         engine.event_in(guard, &[1], 10, &[8, 0]);
@@ -358,9 +358,8 @@ fn the_size_includes_all_rows() {
     assert_eq!(Labels::bytes(16, 4, 32), size + 16 * 8 * 33);
 }
 
-/// At any point while the first event of a label ends, an interrupt ends another event of the label,
-/// or one of another label, which may share the home. Each delay is counted once, and no label has
-/// two rows.
+/// At any point while the first event of a label ends, an interrupt ends another event of the label, or an event of
+/// another label, which may share the home. Each delay is counted once, and no label has two rows.
 #[cfg(debug_assertions)]
 #[test]
 fn an_interrupt_of_a_claim_counts_in_other_or_in_its_own_row() {

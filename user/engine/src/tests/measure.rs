@@ -72,7 +72,7 @@ fn runs_of_all_cpus_are_added_up() {
 }
 
 #[test]
-fn what_was_interrupted_or_not_counted_is_not_among_the_values() {
+fn interrupted_and_uncounted_runs_are_not_among_the_values() {
     let chosen = misses();
     let tally = of(chosen, &[(0, 5, None), (0, 6, Some(1))]);
     on::<Numa, _>(2, |guard| tally.take::<Numa>(guard, None));
@@ -115,7 +115,7 @@ fn a_second_and_more_is_one_bucket_and_is_capped_in_the_sums() {
 }
 
 #[test]
-fn without_memory_there_is_none() {
+fn without_memory_there_is_no_tally() {
     use crate::sys::memory::{alive, with_budget};
     super::off_guard(|| {
         let before = alive();
@@ -128,7 +128,7 @@ fn without_memory_there_is_none() {
 
 proptest! {
     #[test]
-    fn percentiles_are_an_eighth_too_high_at_most(
+    fn percentiles_are_at_most_an_eighth_too_high(
         mut cycles in prop::collection::vec(0..1u64 << 33, 1..300),
     ) {
         let chosen = Chosen::parse("cycles").unwrap();

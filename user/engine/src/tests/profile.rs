@@ -105,7 +105,7 @@ fn the_table_is_the_documented_one() {
 }
 
 #[test]
-fn a_reset_ends_one_profile_and_begins_the_next() {
+fn a_reset_ends_one_profile_and_starts_the_next() {
     let counts = counts();
     let mut history = History::new(0).unwrap();
     let sync = Class::Sync;
@@ -136,10 +136,10 @@ fn a_reset_ends_one_profile_and_begins_the_next() {
     assert_eq!(number(&mut history, &counts, Span::Window(0), 25, sync), 4);
 }
 
-/// One operation per second, and the worker runs as often as it requests. At any time, a window has
-/// the operations that ended in it, and at most a twelfth more.
+/// One operation ends each second, and the worker runs as often as it requests. At any time, a
+/// window has the operations that ended in it, and at most a twelfth more.
 #[test]
-fn windows_are_as_long_as_they_say_and_a_twelfth_more_at_most() {
+fn windows_are_at_most_a_twelfth_longer_than_their_names() {
     let counts = counts();
     let mut history = History::new(0).unwrap();
     let mut due = 0;
@@ -166,7 +166,7 @@ fn windows_are_as_long_as_they_say_and_a_twelfth_more_at_most() {
 }
 
 #[test]
-fn the_worker_asks_to_come_back_when_the_next_picture_is_due() {
+fn the_worker_runs_again_when_the_next_snapshot_is_due() {
     let counts = counts();
     let mut history = History::new(0).unwrap();
     assert_eq!(history.take_due(&counts, 0), 5 * SECOND);
@@ -178,7 +178,7 @@ fn the_worker_asks_to_come_back_when_the_next_picture_is_due() {
 }
 
 #[test]
-fn after_a_long_pause_a_window_says_how_long_it_really_is() {
+fn after_a_long_pause_a_window_shows_its_real_length() {
     let counts = counts();
     let mut history = History::new(0).unwrap();
     for step in 1..100 {
@@ -195,7 +195,7 @@ fn after_a_long_pause_a_window_says_how_long_it_really_is() {
 }
 
 #[test]
-fn reading_and_resetting_while_others_count_loses_nothing() {
+fn concurrent_reading_and_resetting_lose_no_count() {
     const EACH: u64 = 200_000;
     let counts = counts();
     let machine = Machine::new();

@@ -81,7 +81,7 @@ fn candidates(table: &Table, hash: u64) -> Vec<u32> {
 }
 
 #[test]
-fn a_cell_that_is_not_in_the_table_takes_nothing_out_of_it() {
+fn removing_a_cell_that_is_not_in_the_table_changes_nothing() {
     let table = Table::new(4).unwrap();
     let other = Table::new(4).unwrap();
     table.insert(0, 1).unwrap();
@@ -99,7 +99,7 @@ fn a_cell_that_is_not_in_the_table_takes_nothing_out_of_it() {
 }
 
 #[test]
-fn a_search_ends_at_the_first_that_is_accepted() {
+fn a_search_ends_at_the_first_accepted_cell() {
     let table = Table::new(4).unwrap();
     for cell in 0..3 {
         table.insert(0, cell).unwrap();
@@ -201,9 +201,9 @@ fn a_crowd_is_bounded() {
     assert!(most < 1_000, "{most} operations for one");
 }
 
-/// A table holds few events of one key, however often it has grown, and wherever they are. A level
-/// has room for eight more in the home bucket, whose slots are claimed without a look at other
-/// buckets.
+/// A table holds few events of one key, however often it has grown, and wherever they are. Each
+/// level has room for eight more in the home bucket, whose slots are claimed without a look at
+/// other buckets.
 #[test]
 fn a_crowd_is_bounded_over_all_levels() {
     const LEVELS: usize = 19;
@@ -231,7 +231,7 @@ fn a_crowd_is_bounded_over_all_levels() {
 }
 
 #[test]
-fn a_crowd_at_the_last_bucket_goes_on_at_the_first() {
+fn a_crowd_at_the_last_bucket_continues_at_the_first() {
     let table = Table::new(64).unwrap();
     // 16 buckets of 8 slots
     let hash = 5 << 56 | 15;
@@ -246,9 +246,9 @@ fn a_crowd_at_the_last_bucket_goes_on_at_the_first() {
 }
 
 #[test]
-fn what_does_not_fit_leaves_no_trace() {
+fn an_event_that_does_not_fit_leaves_no_trace() {
     let table = Table::new(12).unwrap();
-    // 4 buckets of 8 slots: more than twice the 12 promised, and then one event more
+    // 4 buckets of 8 slots: more than twice the promised 12 events. One event more does not fit.
     let places: Vec<_> = (0..32).map(|cell| table.insert(7, cell).unwrap()).collect();
     let before = table.overflowing();
     assert!(table.insert(7, 32).is_none());
@@ -278,7 +278,7 @@ fn a_large_table_is_no_more_crowded_than_a_small_one() {
 }
 
 #[test]
-fn a_table_grows_around_what_stays() {
+fn a_table_grows_around_its_events() {
     let table = Table::new(4).unwrap();
     // Tags that differ in more than their lowest bit: see `equal_bytes`.
     let hash = |i: u64| i << 59 | i;
@@ -290,7 +290,7 @@ fn a_table_grows_around_what_stays() {
         assert!(table.grow(cells));
         assert!(!table.grow(cells), "large enough");
     }
-    // The first level has four events. The others were never used.
+    // The first level has four events. The other levels were never used.
     assert_eq!(table.reap(), 1);
     let new = table.insert(hash(9), 9).unwrap();
     for i in (0..4).chain([9]) {
@@ -308,7 +308,7 @@ fn a_table_grows_around_what_stays() {
 }
 
 #[test]
-fn what_overflowed_in_an_older_level_can_be_removed() {
+fn an_overflowed_event_of_an_older_level_can_be_removed() {
     let table = Table::new(9).unwrap();
     let hash = 3 << 57;
     let mut places: Vec<_> = (0..18)
@@ -331,7 +331,7 @@ proptest! {
     /// Compares the table with a plain list of (hash, cell). There are few homes and few tags, so
     /// that buckets overflow and tags collide.
     #[test]
-    fn what_is_in_is_found(
+    fn the_table_finds_what_a_list_finds(
         capacity in 1u32..120,
         homes in prop::collection::vec(any::<u64>(), 1..4),
         steps in prop::collection::vec((0u8..7, any::<prop::sample::Index>(), 0u64..4), 1..400),

@@ -42,7 +42,7 @@ fn unquote(text: &str) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn an_owner_reads_as_it_should() {
+fn an_owner_is_shown_with_its_fields() {
     let owner = Owner {
         pid: 12,
         tid: 34,
@@ -55,7 +55,7 @@ fn an_owner_reads_as_it_should() {
 }
 
 #[test]
-fn a_task_that_was_born_later_is_not_the_owner() {
+fn a_task_that_started_later_is_not_the_owner() {
     let start_mark = 7_123_456_789;
     let owner = Owner {
         pid: 12,
@@ -90,7 +90,7 @@ fn a_task_that_was_born_later_is_not_the_owner() {
 }
 
 #[test]
-fn a_name_of_the_greatest_length_fits() {
+fn a_name_of_maximum_length_fits() {
     let name = [b'x'; NAME_MAX];
     let words: [u64; 4] = pack(&name);
     assert_eq!(Plain(&words).to_string().as_bytes(), name);
@@ -143,7 +143,7 @@ proptest! {
 }
 
 #[test]
-fn a_stack_in_user_space_is_shown_to_those_who_may_see_it() {
+fn a_user_space_stack_is_shown_only_to_trusted_readers() {
     let show = |end, entries: &[u64], is_trusted| {
         let mark = Mark::new(end, entries.len());
         assert_eq!((mark.end(), mark.len()), (end, entries.len()));

@@ -57,7 +57,7 @@ fn divided((log, sums): &(Log, Sums), wait: &Wait, now: u64) -> (HashMap<u64, u6
 
 proptest! {
     #[test]
-    fn each_wait_is_divided_among_those_that_had_the_cpu(
+    fn each_wait_is_divided_among_the_users_of_the_cpu(
         slices in prop::collection::vec(
             (0..6u64, 1..1000u64, prop::option::weighted(0.1, 0..100u64)),
             0..100,
@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn what_there_is_no_room_for_belongs_to_none(
+    fn time_without_room_in_the_log_belongs_to_no_rival(
         slices in prop::collection::vec(
             (0..40u64, 1..1000u64, prop::option::weighted(0.2, 0..100u64)),
             100..400,
@@ -94,7 +94,7 @@ proptest! {
     /// Whatever the table has dropped, a named rival is one of the longest three, and had the CPU
     /// for at least the time that is shown.
     #[test]
-    fn no_one_is_named_who_need_not_be_among_the_three(
+    fn only_a_rival_certainly_among_the_longest_three_is_named(
         times in prop::collection::vec((0..20u32, 0..10_000u64), 1..60),
         rest in 0..5_000u64,
     ) {
@@ -145,7 +145,7 @@ fn rival(sort: Sort, id: u32, name: &str, time: u64) -> Option<Rival> {
 }
 
 #[test]
-fn the_thread_of_an_interrupt_is_the_interrupt() {
+fn the_thread_of_an_interrupt_counts_as_the_interrupt() {
     let entry = |sort, id, name: &str| {
         let [low, high] = words(name);
         [who(sort, id), low, high]
@@ -187,7 +187,7 @@ fn the_thread_of_an_interrupt_is_the_interrupt() {
 }
 
 #[test]
-fn those_with_less_than_what_is_left_are_not_named() {
+fn rivals_with_less_than_the_remaining_time_are_not_named() {
     let mut table = Table::new();
     for (id, time) in [(1, 5000), (2, 3000), (3, 1000), (4, 900)] {
         table.add([who(Sort::Task, id), id.into(), 0], time);
@@ -271,7 +271,7 @@ fn rivals_of(chain: &Chain) -> Vec<Rivals> {
 }
 
 #[test]
-fn the_longest_wait_of_a_chain_has_them() {
+fn the_longest_wait_of_a_chain_has_rivals() {
     let mut chain = chain_of(1);
     let (long, longer) = (most([900, 600, 500]), most([1 << 35, 70, 60]));
     waited(&mut chain, 2000, long);
@@ -300,7 +300,7 @@ fn the_longest_wait_of_a_chain_has_them() {
 }
 
 #[test]
-fn a_rival_with_an_empty_name_does_not_get_that_of_another() {
+fn a_rival_with_an_empty_name_does_not_get_another_name() {
     let mut chain = chain_of(1);
     let mut rivals = most([900, 600, 500]);
     rivals.named[0] = rival(Sort::Task, 7, "", 900);
@@ -309,7 +309,7 @@ fn a_rival_with_an_empty_name_does_not_get_that_of_another() {
 }
 
 #[test]
-fn as_many_are_named_as_there_is_room_for_besides_all_steps() {
+fn as_many_rivals_are_named_as_fit_besides_all_steps() {
     let three = most([900, 600, 500]);
     // With the wait, a chain has three more places than these steps.
     for (steps, named) in [(7, 3), (8, 2), (9, 2), (10, 0)] {

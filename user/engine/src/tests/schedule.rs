@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Simulates the schedule on a machine whose CPUs hang or are kept busy. It is called as the timers
-//! and workers of sys/periodic.rs call it, in steps of simulated time.
+//! Simulates the schedule on a machine whose CPUs hang or are kept busy. The schedule is called as the timers and
+//! workers of sys/periodic.rs call it, in steps of simulated time.
 
 use crate::engine::schedule::{Machine, Run, Schedule, OVERDUE, RUN};
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ enum State {
     Offline,
 }
 
-/// The timers and the work items: the CPU and the time of each.
+/// The simulated machine: the time, the state of each CPU, and the CPUs of the timers and work items.
 struct World {
     now: Cell<u64>,
     cpu: Cell<usize>,
@@ -401,7 +401,7 @@ fn a_shorter_pause_moves_the_watch_forward() {
 }
 
 #[test]
-fn a_kick_is_not_lost_behind_a_run_that_hangs() {
+fn a_kick_is_not_lost_during_a_run_that_hangs() {
     for (cpus, is_in_run) in [(2, false), (2, true), (3, false), (3, true)] {
         let mut all = Simulation::new(cpus, true);
         all.pause = Some(3_600_000 * MS);
@@ -429,7 +429,7 @@ fn a_kick_is_not_lost_behind_a_run_that_hangs() {
 }
 
 #[test]
-fn a_cpu_that_hangs_at_once_after_a_kick_is_watched() {
+fn a_cpu_that_hangs_right_after_a_kick_is_watched() {
     for mut all in [Simulation::new(2, true), Simulation::at_work(2)] {
         let since = all.world.now();
         all.kick(0);
@@ -468,7 +468,7 @@ fn isolated_cpus_are_not_disturbed() {
 }
 
 #[test]
-fn what_is_not_watched_disturbs_no_other_cpu() {
+fn unwatched_work_disturbs_no_other_cpu() {
     let mut all = Simulation::new(2, false);
     all.kick(0);
     all.until(200 * MS);

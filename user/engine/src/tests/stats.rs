@@ -62,7 +62,7 @@ fn the_mean_does_not_wrap_with_the_sum() {
 }
 
 #[test]
-fn a_mean_of_more_than_67_bits_is_at_most_an_eighth_off() {
+fn the_mean_of_a_sum_of_more_than_67_bits_is_at_most_an_eighth_off() {
     let mut is_off = false;
     for times in [100, 1_000, 100_000] {
         for delay in [1 << 62, (1 << 62) + 12_345_678_901, (9 << 59) - 1, 1 << 60] {

@@ -28,7 +28,7 @@ fn is(number: u64) -> impl Fn(&Open<'_, 1, 2>) -> bool {
 }
 
 #[test]
-fn the_last_step_ends_the_one_that_is_meant() {
+fn the_last_step_ends_the_intended_event() {
     on::<Numa, _>(0, |guard| {
         let engine = engine();
         for (number, start) in [(1, 1000), (2, 2000), (3, 3000)] {
@@ -55,7 +55,7 @@ fn the_last_step_ends_the_one_that_is_meant() {
 }
 
 #[test]
-fn a_step_changes_and_keeps() {
+fn a_step_changes_an_event_and_keeps_it() {
     on::<Numa, _>(0, |guard| {
         let engine = engine();
         engine.event_in(guard, &[7], 10, &[1, 0]);
@@ -76,7 +76,7 @@ fn a_step_changes_and_keeps() {
 }
 
 #[test]
-fn a_note_is_one_of_the_event_that_is_meant() {
+fn a_note_goes_to_the_intended_event() {
     on::<Numa, _>(0, |guard| {
         let engine = engine();
         engine.event_in(guard, &[7], 10, &[1, 0]);

@@ -63,7 +63,7 @@ fn at_each_operation(
 }
 
 #[test]
-fn two_changes_at_once_leave_one_threshold() {
+fn two_concurrent_changes_leave_one_threshold() {
     for (outer, inner) in [(LOW, HIGH), (HIGH, LOW), (LOW, u64::MAX), (u64::MAX, LOW)] {
         at_each_operation(
             500,
@@ -83,16 +83,16 @@ fn two_changes_at_once_leave_one_threshold() {
 }
 
 #[test]
-fn a_report_while_the_threshold_changes_is_above_it() {
+fn a_report_exceeds_its_threshold_even_during_a_change() {
     for (from, to) in [(HIGH, LOW), (LOW, HIGH), (u64::MAX, LOW), (LOW, u64::MAX)] {
-        // An operation inside a change,
+        // An operation interrupts a change.
         at_each_operation(
             from,
             |engine| above(operation(engine)),
             |engine| engine.set_threshold(to),
             |engine, _| assert_eq!(engine.threshold(), to),
         );
-        // and a change inside an operation.
+        // A change interrupts an operation.
         at_each_operation(
             from,
             move |engine| engine.set_threshold(to),
@@ -112,7 +112,7 @@ fn above(reported: Option<(u64, u64)>) {
 }
 
 #[test]
-fn the_largest_thresholds_are_none() {
+fn the_largest_thresholds_report_nothing() {
     for none in [u64::MAX, i64::MAX as u64] {
         let engine = engine(none);
         assert_eq!(engine.threshold(), u64::MAX);

@@ -90,7 +90,7 @@ fn a_life_does_not_time_out_after_its_end() {
 }
 
 #[test]
-fn each_that_is_old_enough_is_reported_once() {
+fn each_event_that_is_old_enough_is_reported_once() {
     let _seat = Machine::new().pin(0);
     let engine = engine(10, u64::MAX);
     assert_eq!(expire(&engine, 100, 0), (vec![], None), "nothing is there");
@@ -139,7 +139,7 @@ fn a_late_end_is_reported_whatever_the_threshold() {
 }
 
 #[test]
-fn a_timeout_is_followed_by_its_end_if_that_is_before_the_begin_too() {
+fn a_late_end_is_reported_even_if_before_the_start() {
     on::<Numa, _>(0, |guard| {
         let engine = engine(10, 0);
         begin(&engine, guard, 1, 100);
@@ -176,7 +176,7 @@ fn a_changed_event_stays_timed_out_and_a_renewed_one_does_not() {
 }
 
 #[test]
-fn an_event_that_is_being_changed_is_looked_at_again_soon() {
+fn an_event_that_is_being_changed_is_examined_again_soon() {
     on::<Numa, _>(0, |guard| {
         for verdict in [Verdict::Keep, Verdict::Renewed, Verdict::Gone] {
             let engine = engine(4, u64::MAX);
@@ -215,7 +215,7 @@ fn a_timed_out_event_that_is_being_changed_is_not_waited_for() {
 }
 
 #[test]
-fn others_may_run_while_a_large_pool_is_searched() {
+fn other_tasks_may_run_while_a_large_pool_is_searched() {
     let _seat = Machine::new().pin(0);
     let engine = crate::engine::Engine::<1, 1, Host<1>>::new(1_000, 0, Seed::new(5, 6)).unwrap();
     let relaxed = |live| {
@@ -233,7 +233,7 @@ fn others_may_run_while_a_large_pool_is_searched() {
 }
 
 #[test]
-fn what_was_seen_of_an_event_is_reported_only_while_it_is_pending() {
+fn an_event_that_ends_during_its_visit_is_not_reported() {
     on::<Numa, _>(0, |guard| {
         let engine = engine(3, u64::MAX);
         for key in 1..=3 {
@@ -291,7 +291,7 @@ fn tell(engine: &Engine, guard: &Guard, key: u64) -> Option<Ended> {
 }
 
 #[test]
-fn an_end_inside_a_report_says_so() {
+fn an_end_inside_a_report_is_known_as_such() {
     let left = end_after(|engine, guard| {
         assert_eq!(tell(engine, guard, 1), Some(Ended::Reporting));
         assert_eq!(tell(engine, guard, 1), None, "once");
@@ -312,7 +312,7 @@ fn an_end_after_a_report_is_over() {
 }
 
 #[test]
-fn an_end_by_reference_inside_a_report_says_so() {
+fn an_end_by_reference_inside_a_report_is_known_as_such() {
     let left = end_after(|engine, guard| {
         let crate::engine::held::Lookup::Found(event) = engine.lookup(guard, &[1]) else {
             panic!("it is live");

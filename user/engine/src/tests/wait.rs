@@ -14,7 +14,7 @@ use proptest::prelude::*;
 struct Cpu {
     now: u64,
     words: [u64; 3],
-    /// True time in interrupts, softirqs, idle and tasks, ns. Time counts for the innermost one.
+    /// True time in interrupts, softirqs, idle and tasks, ns. Time counts for the innermost category.
     truth: [u64; 4],
 }
 
@@ -141,9 +141,9 @@ proptest! {
         prop_assert_eq!(all(parts).iter().sum::<u64>() + parts.tasks(wait), wait);
     }
 
-    /// A task that migrates has waited for both CPUs, for each in its part of the wait.
+    /// A task that migrates during its wait has waited for both CPUs, one after the other.
     #[test]
-    fn a_wait_moves_along(
+    fn a_wait_moves_with_its_task(
         noted in prop::array::uniform3(0..1u64 << 30),
         first in prop::array::uniform3(0..1u64 << 20),
         other in prop::array::uniform3(0..=MASK),
@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn a_place_has_all_of_it(times in prop::array::uniform3(0..=MASK), cpu in 0..8192u32) {
+    fn two_words_hold_all_parts_of_a_wait(times in prop::array::uniform3(0..=MASK), cpu in 0..8192u32) {
         let [irq, softirq, idle] = times;
         let spent = Spent { irq, softirq, idle };
         let words = spent.to_words(Kind::Wait, cpu);

@@ -47,7 +47,7 @@ fn a_report_raises_the_threshold_to_its_delay() {
 }
 
 #[test]
-fn what_times_out_is_always_reported_and_only_its_end_raises() {
+fn a_timeout_is_always_reported_and_only_its_end_raises_the_threshold() {
     let engine = engine(10);
     assert_eq!(report(&engine, Why::Timeout, 500), Some(10));
     assert_eq!(engine.threshold(), 10, "the delay is not known yet");

@@ -10,8 +10,8 @@
 //! The kernel's part models `try_to_wake_up` and `__schedule` on these words. The probes' part follows doubts.rs,
 //! wakings.rs and switches.rs of rust/trackers/tree; one atomic stands for the words of the tip, the end of an open
 //! wake chain. The property: a task whose sleep this wakeup has ended has the tip, and a task that has slept again
-//! since then does not. Each rule is left out once, and the model must then fail; except that without `Drop`, it must
-//! hold and drop no tip.
+//! since then does not. Each rule is left out once, and the model must then fail. The exception is `Drop`: without it,
+//! the model must hold, and drop no tip.
 
 use crate::{chain::Counts, machine::run};
 use loom::{
@@ -34,7 +34,7 @@ const RUNNING: usize = 0;
 const SLEEPS: usize = 1;
 const WAKING: usize = 2;
 
-/// The tip in doubt: none, or one made when the task had left its CPU an even or odd number of times.
+/// The tip in doubt: none, or made when the task had left its CPU an even or an odd number of times.
 const NONE: usize = 0;
 const EVEN: usize = 1;
 const ODD: usize = 2;
@@ -51,7 +51,7 @@ enum Without {
     State,
     /// The switch leaves all tips in doubt.
     Drop,
-    /// The switch takes the tip before it has decided about it.
+    /// The switch takes the tip before it decides what to do with the tip.
     Look,
     /// The switch may read the lock before other CPUs see that the task sleeps.
     Fence,
@@ -137,7 +137,7 @@ impl Machine {
         counts
     }
 
-    /// Takes a tip in doubt, and decides about it.
+    /// Takes a tip in doubt, and trusts it, drops it or, without a decision, puts it back.
     fn resolve(&self, decision: Option<bool>) {
         let tip = self.doubt.swap(NONE, SeqCst);
         match decision {
@@ -278,7 +278,7 @@ fn runs(without: Without, body: fn()) -> Result<u64, String> {
 }
 
 #[test]
-fn what_a_waking_has_ended_is_known() {
+fn a_sleep_that_a_wakeup_has_ended_is_known() {
     for body in [waking_and_sleep as fn(), waking_and_preemption] {
         let runs = runs(Without::Nothing, body).unwrap();
         println!("holds   a waking in doubt: {runs} runs");

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const EARLY: Mutate = source!("trackers/offcpu/early.rs");
 
-/// Two tasks whose thread ids share a slot: the first slot, the only one that is modelled.
+/// Two tasks whose thread ids share the first slot, the only slot that is modelled.
 const TASK: u32 = SLOTS as u32;
 const OTHER: u32 = 2 * TASK;
 

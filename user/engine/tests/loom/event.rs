@@ -40,7 +40,7 @@ pub(crate) fn end(engine: &Engine, cpu: usize, key: u64) -> Option<u64> {
     Some(data)
 }
 
-/// As `end`, but also returns the reason of the report. Each end is reported, since the threshold
+/// As `end`, but also returns the reason for the report. Each end is reported, since the threshold
 /// is 0.
 pub(crate) fn end_why(engine: &Engine, cpu: usize, key: u64) -> Option<(u64, Why)> {
     let mut data = None;
@@ -310,13 +310,13 @@ fn one_of_two_ends_wins_by_the_exchange() {
 }
 
 #[test]
-fn an_end_takes_the_event_that_was_meant() {
+fn an_end_takes_the_intended_event() {
     holds("recycled", Some(4), recycled);
     holds("earlier life", Some(4), earlier_life);
 }
 
 #[test]
-fn an_end_takes_the_event_that_was_meant_by_the_generation() {
+fn an_end_takes_the_intended_event_by_the_generation() {
     let mutations = [EVENT(PUBLISH, ONE_LIFE)];
     fails(
         "recycled",
@@ -329,7 +329,7 @@ fn an_end_takes_the_event_that_was_meant_by_the_generation() {
 }
 
 #[test]
-fn an_end_takes_the_event_that_was_meant_by_acquire() {
+fn an_end_takes_the_intended_event_by_acquire() {
     let mutations = [EVENT(LIFE, Change::Relax)];
     fails(
         "earlier life",
@@ -342,7 +342,7 @@ fn an_end_takes_the_event_that_was_meant_by_acquire() {
 }
 
 #[test]
-fn an_end_takes_the_event_that_was_meant_by_release() {
+fn an_end_takes_the_intended_event_by_release() {
     let mutations = [EVENT(PUBLISH, Change::Relax)];
     fails(
         "earlier life",
@@ -355,12 +355,12 @@ fn an_end_takes_the_event_that_was_meant_by_release() {
 }
 
 #[test]
-fn the_winner_sees_what_was_given() {
+fn the_winner_sees_the_stored_data() {
     holds("hand-over", Some(4), hand_over);
 }
 
 #[test]
-fn the_winner_sees_what_was_given_by_release() {
+fn the_winner_sees_the_stored_data_by_release() {
     let mutations = [EVENT(PUBLISH, Change::Relax)];
     fails(
         "hand-over",
@@ -454,7 +454,7 @@ fn a_copy_is_of_one_event_by_release() {
 }
 
 #[test]
-fn a_copy_is_of_one_event_by_the_second_look() {
+fn a_copy_is_of_one_event_by_the_second_read() {
     let mutations = [EVENT(PEEK_STATE, Change::Again)];
     fails(
         "peek",

@@ -90,8 +90,9 @@ type Even = Model<2, 2, 0x10>;
 /// Node 1 has no memory, so CPU 1 keeps cells of node 0.
 type Uneven = Model<2, 2, 0x10, 0b01>;
 
-/// Two CPUs take from one stack and return to it. The cells that CPU 1 returns go to node 0's pool
-/// and not to CPU 1's cache, since CPU 1 is on another node. The only cell of that node is taken.
+/// Two CPUs take cells from one stack and return cells to it. The cells that CPU 1 returns go to
+/// node 0's pool and not to CPU 1's cache, since CPU 1 is on another node. The only cell of that
+/// node is taken.
 fn recycling() {
     let pool = Arc::new(Freelist::<Checked, Even>::new(3, 3).unwrap());
     let taken = take(&pool, &On(1), 0).unwrap();
@@ -253,8 +254,8 @@ fn exhausted_far() {
     exhausted_on::<Even>();
 }
 
-/// Also models the note of an exhausted pool. The note depends on the barrier of a full exchange,
-/// and loom's exchange has no barrier.
+/// Also models the note of an exhausted pool. The note depends on the barrier of a full
+/// compare-and-swap, which loom's does not have.
 fn with_the_note() {
     model::select(|file, nth| is_note(file) || selection(file, nth));
     with_barriers();
@@ -317,8 +318,7 @@ const COOL_LOAD: &str = "let word = hot.load(Acquire);";
 const WARM: &str = "hot.cmpxchg(word, with, Full)";
 const POP: &str = "stack.head.cmpxchg(head, below, Full)";
 const PUSH: &str = "stack.head.cmpxchg(head, above, Full)";
-const HEAD: &str =
-    "// Acquire: the link, and whatever the cell's last owner left in it, is read below.
+const HEAD: &str = "// Acquire: the link, and what the last owner left in the cell, are read later.
             let head = stack.head.load(Acquire);";
 const SUSPECT: &str = "self.0.cmpxchg(word, note, Full)";
 const END: &str = "self.0.cmpxchg(word, word & !STATE, Relaxed)";
@@ -347,7 +347,7 @@ pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
 ];
 
 #[test]
-fn an_exhausted_pool_is_not_when_a_cell_is_back() {
+fn a_pool_is_not_exhausted_once_a_cell_is_back() {
     holds("exhausted", None, exhausted);
     holds("exhausted, far", None, exhausted_far);
     holds("exhausted, twice", Some(2), exhausted_twice);
@@ -355,7 +355,7 @@ fn an_exhausted_pool_is_not_when_a_cell_is_back() {
 }
 
 #[test]
-fn an_exhausted_pool_is_not_when_a_cell_is_back_by_each_part() {
+fn a_pool_is_not_exhausted_once_a_cell_is_back_by_each_part() {
     let text = "full with a free cell";
     let once: fn() = exhausted;
     let cases: [(&str, Mutation, fn()); 6] = [
@@ -375,7 +375,7 @@ fn an_exhausted_pool_is_not_when_a_cell_is_back_by_each_part() {
             EXHAUSTED(ENDED, Change::Read(|_| 0)),
             once,
         ),
-        // The pool is believed to be exhausted at once, without a second search.
+        // The pool counts as exhausted after the first search.
         (
             "a state between",
             EXHAUSTED(SUSPECT, Change::Write(|note| note ^ 3)),
@@ -394,12 +394,12 @@ fn an_exhausted_pool_is_not_when_a_cell_is_back_by_each_part() {
 }
 
 #[test]
-fn a_recycled_cell_is_in_one_hand() {
+fn a_recycled_cell_has_one_owner() {
     holds("recycling", Some(4), recycling);
 }
 
 #[test]
-fn a_recycled_cell_is_in_one_hand_by_the_tag() {
+fn a_recycled_cell_has_one_owner_by_the_tag() {
     let untagged = Change::Write(|head| head & INDEX);
     let mutations = [FREELIST(POP, untagged), FREELIST(PUSH, untagged)];
     fails(
@@ -413,7 +413,7 @@ fn a_recycled_cell_is_in_one_hand_by_the_tag() {
 }
 
 #[test]
-fn a_recycled_cell_is_in_one_hand_by_compare_and_swap() {
+fn a_recycled_cell_has_one_owner_by_compare_and_swap() {
     let mutations = [FREELIST(POP, Change::Split)];
     fails(
         "recycling",
@@ -426,7 +426,7 @@ fn a_recycled_cell_is_in_one_hand_by_compare_and_swap() {
 }
 
 #[test]
-fn a_recycled_cell_is_as_it_was_left_by_release() {
+fn a_recycled_cell_is_as_its_owner_left_it_by_release() {
     let mutations = [FREELIST(PUSH, Change::Relax)];
     fails(
         "recycling",
@@ -439,7 +439,7 @@ fn a_recycled_cell_is_as_it_was_left_by_release() {
 }
 
 #[test]
-fn a_recycled_cell_is_as_it_was_left_by_acquire() {
+fn a_recycled_cell_is_as_its_owner_left_it_by_acquire() {
     let mutations = [FREELIST(HEAD, Change::Relax), FREELIST(POP, Change::Relax)];
     fails(
         "recycling",
@@ -498,12 +498,12 @@ fn full_means_that_no_cell_is_free_by_full_ordering() {
 }
 
 #[test]
-fn a_pool_knows_how_many_it_has() {
+fn a_pool_knows_its_number_of_cells() {
     holds("counting", None, counting);
 }
 
 #[test]
-fn a_pool_knows_how_many_it_has_by_acquire() {
+fn a_pool_knows_its_number_of_cells_by_acquire() {
     let mutations = [FREELIST(PUSH_HEAD, Change::Relax)];
     fails(
         "counting",
@@ -516,17 +516,17 @@ fn a_pool_knows_how_many_it_has_by_acquire() {
 }
 
 #[test]
-fn a_pool_grows_under_everybodys_hands() {
+fn a_pool_grows_while_its_cells_are_taken() {
     holds("growing", Some(4), growing);
 }
 
 #[test]
-fn a_hot_cell_is_in_one_hand() {
+fn a_hot_cell_has_one_owner() {
     holds("hot", Some(4), hot);
 }
 
 #[test]
-fn a_hot_cell_is_in_one_hand_by_compare_and_swap() {
+fn a_hot_cell_has_one_owner_by_compare_and_swap() {
     let mutations = [FREELIST(GET_HOT, Change::Split)];
     fails(
         "hot",
@@ -539,7 +539,7 @@ fn a_hot_cell_is_in_one_hand_by_compare_and_swap() {
 }
 
 #[test]
-fn a_hot_cell_is_as_it_was_left_by_release() {
+fn a_hot_cell_is_as_its_owner_left_it_by_release() {
     let mutations = [FREELIST(WARM, Change::Relax)];
     fails("hot", "release in warm", Some(4), &mutations, "", hot);
 }

@@ -67,7 +67,7 @@ fn put_ref_and_end() {
     assert_eq!(engine.holders(), 0);
 }
 
-/// Two threads return the last references to an event that has ended, one of them after taking
+/// Two threads return the last references to an event that has ended, one thread after taking
 /// another reference.
 fn two_put_ref() {
     let engine = engine(1);
@@ -267,12 +267,12 @@ fn the_end_or_the_last_reference_recycles_by_the_exchange() {
 }
 
 #[test]
-fn of_an_end_by_key_and_one_by_reference_one_wins() {
+fn an_end_by_key_or_an_end_by_reference_wins() {
     holds("held end and end", None, held_end_and_end);
 }
 
 #[test]
-fn of_an_end_by_key_and_one_by_reference_one_wins_by_the_exchange() {
+fn an_end_by_key_or_an_end_by_reference_wins_by_the_exchange() {
     let mutations = [EVENT(CLAIM, Change::Split)];
     fails(
         "held end and end",
@@ -322,12 +322,12 @@ fn a_reference_is_not_lost_to_a_change_by_the_exchange() {
 }
 
 #[test]
-fn of_two_begins_of_a_unique_key_the_later_stays() {
+fn of_two_starts_of_a_unique_key_the_later_stays() {
     holds("two unique", Some(3), two_unique);
 }
 
 #[test]
-fn of_two_begins_of_a_unique_key_the_later_stays_by_the_barrier() {
+fn of_two_starts_of_a_unique_key_the_later_stays_by_the_barrier() {
     let mutations = [EVENT(ORDER, Change::Acquire)];
     fails(
         "two unique",

@@ -32,9 +32,9 @@ fn find(labels: &Labels, label: Label) -> Option<usize> {
     labels.rows().position(|one| std::ptr::eq(one, row))
 }
 
-/// A stack of one address: the number of addresses, and the address. The second slot of its search
-/// is not its home again, as it is for one stack in 16: a search that misses the row at home then
-/// claims another one.
+/// A stack of one address: the number of addresses, and the address. For one stack in 16, the
+/// second slot of a search is the home slot again. It is another slot for this stack, so a search
+/// that misses the row at home claims another row.
 const STACK: Label = [1, 8];
 
 /// Returns a table for two stacks of one address.

@@ -80,11 +80,10 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
     }
 }
 
-/// Whether an atomic is modelled. The counters (which src/memory.rs creates), the threshold and the
-/// high watermark of a chunk are not, since they order nothing. Of a slot of the alert ring, two of
-/// the 32 words and two words of the tail are modelled; of the wakers of tasks that were woken early,
-/// the first slot without its last word. Only the models that request it include the note of an
-/// exhausted pool.
+/// Whether an atomic is modelled. The counters (which src/memory.rs creates), the threshold and the high watermark of a
+/// chunk are not modelled, since they order nothing. Of a slot of the alert ring, two of the 32 words and two words of
+/// the tail are modelled; of the wakers of tasks that were woken early, the first slot without its last word. Only the
+/// models that request it include the note of an exhausted pool.
 pub(crate) fn selection(file: &str, nth: usize) -> bool {
     let ends = |end| file.ends_with(end);
     !ends("src/memory.rs")
@@ -104,7 +103,7 @@ fn no_counter_is_modelled() {
     crate::engine::stats::Stats::new::<Model<2>>().unwrap();
 }
 
-/// Maximum number of preemptions in one execution; `None` for no limit.
+/// Maximum number of preemptions in one run; `None` for no limit.
 pub(crate) type Bound = Option<usize>;
 
 /// Runs a model; returns the number of runs, or the message with which it failed.

@@ -200,7 +200,7 @@ fn a_reader_gets_whole_alerts_by_release_of_the_version() {
 }
 
 #[test]
-fn a_reader_gets_whole_alerts_by_the_second_look() {
+fn a_reader_gets_whole_alerts_by_the_second_read() {
     let mutations = [ALERT(AGAIN, Change::Again)];
     fails(
         "overtaken",

@@ -5,9 +5,9 @@
 //! Each thread of each run of a model is a coroutine with its own stack (crate generator). The
 //! stack is mapped, gets a guard page, and is unmapped when the run ends. Together with the page
 //! faults, this took half of the time of a few million runs. Neither loom nor generator can keep
-//! stacks. So this program has its own `mmap`, `mprotect` and `munmap`, which the linker prefers to
-//! those of the C library. They do the same, except that a stack is not unmapped but kept, with its
-//! guard page, for the next stack of that size.
+//! stacks. So this program defines `mmap`, `mprotect` and `munmap`, which the linker prefers to the
+//! functions of the C library. They behave like these functions, but keep a stack, with its guard
+//! page, for the next stack of that size instead of unmapping it.
 //!
 //! The C library does not use these functions for its own memory and threads: it has internal names
 //! for these calls.
@@ -37,7 +37,7 @@ fn stacks() -> MutexGuard<'static, Vec<Stack>> {
     STACKS.lock().unwrap()
 }
 
-// SAFETY: It is the C library's function of that name, and does the same.
+// SAFETY: It replaces the C library's function of that name, and behaves like it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mmap(
     address: *mut c_void,
@@ -76,7 +76,7 @@ unsafe extern "C" fn mmap(
     mapped
 }
 
-// SAFETY: It is the C library's function of that name, and does the same.
+// SAFETY: It replaces the C library's function of that name, and behaves like it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
     let mut stacks = stacks();
@@ -99,8 +99,8 @@ unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: 
     result as c_int
 }
 
-// SAFETY: It is the C library's function of that name. What it does not unmap is only given out
-// again, as a new mapping.
+// SAFETY: It replaces the C library's function of that name. A stack that it does not unmap is only
+// given out again, as a new mapping.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     let mut stacks = stacks();

@@ -166,12 +166,12 @@ fn a_note_does_not_hide_an_event() {
 }
 
 #[test]
-fn a_note_is_of_the_event_that_was_meant() {
+fn a_note_is_of_the_intended_event() {
     holds("note and recycle", Some(3), note_and_recycle);
 }
 
 #[test]
-fn a_note_is_of_the_event_that_was_meant_by_the_reference() {
+fn a_note_is_of_the_intended_event_by_the_reference() {
     let mutations = [EVENT(GET_REF, Change::Skip)];
     fails(
         "note and recycle",

@@ -346,14 +346,14 @@ pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
 ];
 
 #[test]
-fn an_end_is_not_lost_to_a_time_out() {
+fn an_end_is_not_lost_to_a_timeout() {
     holds("time-out and end", None, time_out_and_end);
     holds("time-out and two ends", Some(3), time_out_and_two_ends);
     holds("time-out and clear", None, time_out_and_clear);
 }
 
 #[test]
-fn an_end_is_not_lost_to_a_time_out_by_the_second_try() {
+fn an_end_is_not_lost_to_a_timeout_by_the_second_try() {
     let mutations = [EVENT(AGAIN, OVER)];
     fails(
         "time-out and end",
@@ -366,7 +366,7 @@ fn an_end_is_not_lost_to_a_time_out_by_the_second_try() {
 }
 
 #[test]
-fn clear_wins_against_a_time_out_by_the_exchange() {
+fn clear_wins_against_a_timeout_by_the_exchange() {
     let mutations = [EVENT(TIME_OUT, Change::Split)];
     fails(
         "time-out and clear",
@@ -379,7 +379,7 @@ fn clear_wins_against_a_time_out_by_the_exchange() {
 }
 
 #[test]
-fn an_end_knows_of_the_time_out_by_the_exchange() {
+fn an_end_knows_of_the_timeout_by_the_exchange() {
     let mutations = [EVENT(TIME_OUT, Change::Split)];
     fails(
         "time-out and end",
@@ -392,7 +392,7 @@ fn an_end_knows_of_the_time_out_by_the_exchange() {
 }
 
 #[test]
-fn an_end_wins_against_a_time_out_by_the_exchange() {
+fn an_end_wins_against_a_timeout_by_the_exchange() {
     let mutations = [EVENT(CLAIM, Change::Split)];
     fails(
         "time-out and end",
@@ -405,7 +405,7 @@ fn an_end_wins_against_a_time_out_by_the_exchange() {
 }
 
 #[test]
-fn what_times_out_is_the_event_that_was_meant() {
+fn the_intended_event_times_out() {
     holds("time-out and recycle", Some(4), time_out_and_recycle);
     holds(
         "time-out and recycle, old",
@@ -415,7 +415,7 @@ fn what_times_out_is_the_event_that_was_meant() {
 }
 
 #[test]
-fn what_times_out_is_the_event_that_was_meant_by_the_generation() {
+fn the_intended_event_times_out_by_the_generation() {
     let mutations = [EVENT(PUBLISH, ONE_LIFE)];
     fails(
         "time-out and recycle",
@@ -428,7 +428,7 @@ fn what_times_out_is_the_event_that_was_meant_by_the_generation() {
 }
 
 #[test]
-fn what_times_out_is_the_event_that_was_meant_by_release() {
+fn the_intended_event_times_out_by_release() {
     let mutations = [EVENT(PUBLISH, Change::Relax)];
     fails(
         "time-out and recycle",
@@ -441,7 +441,7 @@ fn what_times_out_is_the_event_that_was_meant_by_release() {
 }
 
 #[test]
-fn what_times_out_is_the_event_that_was_meant_by_acquire() {
+fn the_intended_event_times_out_by_acquire() {
     let mutations = [EVENT(QUICK_CHECK, Change::Relax)];
     fails(
         "time-out and recycle",
@@ -454,7 +454,7 @@ fn what_times_out_is_the_event_that_was_meant_by_acquire() {
 }
 
 #[test]
-fn what_times_out_is_the_event_that_was_meant_by_the_exchange() {
+fn the_intended_event_times_out_by_the_exchange() {
     let mutations = [EVENT(TIME_OUT, Change::Split)];
     fails(
         "time-out and recycle",
@@ -511,7 +511,7 @@ fn a_changed_event_is_not_passed_over_by_the_changing_bit() {
 }
 
 #[test]
-fn a_change_is_not_lost_to_a_time_out_by_the_second_try() {
+fn a_change_is_not_lost_to_a_timeout_by_the_second_try() {
     let mutations = [EVENT(AGAIN, OVER)];
     fails(
         "time-out and update",
@@ -542,13 +542,13 @@ fn of_two_searches_one_reports_by_the_exchange() {
 }
 
 #[test]
-fn no_report_begins_or_runs_after_an_end_that_is_over() {
+fn no_report_starts_or_runs_after_an_end_that_is_over() {
     holds("time-out and free", Some(4), time_out_and_free);
     holds("time-out and free, held", Some(4), time_out_and_free_held);
 }
 
 #[test]
-fn no_report_begins_or_runs_after_an_end_by_the_mark() {
+fn no_report_starts_or_runs_after_an_end_by_the_mark() {
     let mutations = [EVENT(TIME_OUT, Change::Write(|state| state & !0x1000))];
     fails(
         "time-out and free",

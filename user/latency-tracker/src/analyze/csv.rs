@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Comma-separated values, quoted as in RFC 4180. New columns are appended, so that existing ones keep their places.
+//! Comma-separated values, quoted as in RFC 4180. New columns are appended, so that existing columns keep their places.
 
 use lt_model::ThreadId;
 use lt_model::why::{Cause, Piece};
@@ -13,7 +13,7 @@ pub(super) struct Time {
     pub(super) kind: &'static str,
     /// Start and end, ns.
     pub(super) range: (u64, u64),
-    /// Number of threads in the chain that waits for this one; 0 for the analyzed thread.
+    /// Number of threads in the chain that waits for this thread; 0 for the analyzed thread.
     pub(super) depth: usize,
     pub(super) thread: ThreadId,
     pub(super) cpu: Option<u32>,

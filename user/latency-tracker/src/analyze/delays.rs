@@ -157,7 +157,7 @@ impl Report<'_> {
         self.segments.iter().map(tree).collect()
     }
 
-    /// The shortest stay and the shortest wait to show, ns.
+    /// Minimum length of the stays and waits to show, ns.
     fn least(&self, args: &DelaysArgs) -> u64 {
         let (from, to) = self.range;
         match (args.min, args.all) {

@@ -92,7 +92,7 @@ pub(crate) fn offsets(times: &[u64]) -> Vec<String> {
         _ => ("ns", 0),
     };
     let write = |time: u64, digits: u32| {
-        // Truncated, not rounded, to keep the order.
+        // The times are truncated, not rounded, to keep the order.
         let units = time / 10u64.pow(scale - digits);
         let one = 10u64.pow(digits);
         match digits {

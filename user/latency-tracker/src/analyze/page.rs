@@ -15,7 +15,7 @@ use super::show::Shown;
 use super::words::{Facts, name, waits_for};
 use crate::html::{Cell, Cells, Column, Kind, Page, Row, Table, View};
 
-/// Maximum number of lanes of a path; deeper steps share the last one.
+/// Maximum number of lanes of a path; deeper steps share the last lane.
 pub(super) const DEEPEST: usize = 12;
 /// Maximum number of rows of a table.
 pub(super) const ROWS: usize = 5000;

@@ -101,7 +101,7 @@ impl Output {
         }))
     }
 
-    /// As text: the trace and the analysis, with which each row starts.
+    /// The trace and the analysis as text: the first values of each row.
     pub(super) fn names(&self) -> (Option<String>, Option<String>) {
         (Some(self.identity.id.clone()), Some(self.analysis.into()))
     }

@@ -109,7 +109,7 @@ impl Picture<'_> {
         Ok(())
     }
 
-    /// Draws the path on one track; the pieces that explain a wait lie below it.
+    /// Draws the path on one track; the pieces that explain a wait lie below that wait.
     fn path(
         &self,
         drawing: &mut Drawing<'_>,
@@ -160,7 +160,7 @@ impl Picture<'_> {
         }
     }
 
-    /// Creates a track for each processor with recorded activity in the range.
+    /// Creates a track for each CPU with recorded activity in the range.
     fn tracks_of_processors(&self, drawing: &mut Drawing<'_>) -> Result<Vec<(usize, Track)>> {
         let (from, to) = self.range;
         let all = drawing.writer.track("CPUs", None)?;

@@ -74,6 +74,25 @@ impl Group {
     }
 }
 
+/// `hog/8, worker (20, 21)`: the threads in order; threads with one name are grouped.
+pub(crate) fn together<'t>(threads: impl IntoIterator<Item = &'t Thread>) -> String {
+    let mut groups: Vec<(Option<&str>, Vec<String>)> = Vec::new();
+    for thread in threads {
+        let (comm, tid) = (thread.comm.as_deref(), thread.tid.to_string());
+        let known = groups.iter_mut().find(|(of, _)| *of == comm);
+        match known.filter(|_| comm.is_some()) {
+            Some((_, tids)) => tids.push(tid),
+            None => groups.push((comm, vec![tid])),
+        }
+    }
+    let each = groups.iter().map(|(comm, tids)| match (comm, &tids[..]) {
+        (None, tids) => tids.join(", "),
+        (Some(comm), [tid]) => format!("{}/{tid}", out::printable(comm)),
+        (Some(comm), tids) => format!("{} ({})", out::printable(comm), tids.join(", ")),
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
 /// Indents text by the depth in a chain of waiting threads.
 fn indented(depth: usize, text: &str) -> String {
     format!("{:indent$}{text}", "", indent = depth.min(DEEPEST))
@@ -379,8 +398,8 @@ impl Shown<'_> {
         }
     }
 
-    /// The requests that a disk served while a thread waited for a free one, if they are recorded. `None` for another
-    /// cause.
+    /// The requests that a disk served while a thread waited for a free request, if they are recorded. `None` for
+    /// another cause.
     fn served_json(&self, sum: &why::Sum) -> Option<Option<Served>> {
         let (_, served) = why::served(self.model, self.held_in(sum)?)?;
         let by = |by: &lt_model::ServedFor| ServedFor {
@@ -399,12 +418,16 @@ impl Shown<'_> {
     /// How long a disk had been busy at the end of a wait for a free request, if this is known.
     fn busy_json(&self, sum: &why::Sum) -> Option<Busy> {
         let (_, busy) = why::busy(self.model, self.held_in(sum)?)?;
+        let (at_least, idle_before) = match busy.before {
+            Before::Idle(idle) => (false, idle),
+            Before::Missing | Before::Unrecorded => (true, None),
+        };
         Some(Busy {
             since: busy.since,
             time: busy.until - busy.since,
-            at_least: busy.before != Before::Idle,
+            at_least,
             longest_pause: busy.pause,
-            idle_before: busy.idle,
+            idle_before,
         })
     }
 
@@ -697,7 +720,7 @@ struct Sum {
     busy: Option<Busy>,
 }
 
-/// The requests that a disk served while a thread waited for a free one.
+/// The requests that a disk served while a thread waited for a free request.
 #[derive(Serialize)]
 struct Served {
     requests: u64,
@@ -749,7 +772,7 @@ struct Step {
     instead: Option<Instead>,
 }
 
-/// The longest use of the processor for which the thread waited.
+/// The longest use of the CPU for which the thread waited.
 #[derive(Serialize)]
 struct Instead {
     kind: &'static str,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A path in one sentence: the cause that took the most time, and up to two others if it is less than half. Another
-//! sentence follows if a thread waited for a busy disk.
+//! A path in one sentence: the cause that took the most time, and up to two others if this cause is less than half.
+//! Another sentence follows if a thread waited for a busy disk.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use lt_model::why::{
 };
 use lt_model::{Before, Events, Model, Use};
 
-use super::show::{Group, Shown, Thread};
+use super::show::{Group, Shown, Thread, together};
 use super::words::{addition, disk_name, held, name_at, unrecorded, used_by};
 use lt_proc::Nanos;
 
@@ -62,14 +62,14 @@ impl Shown<'_> {
         all
     }
 
-    /// The threads that are named because a disk served their requests, each once, except those that have ended in the
-    /// trace.
+    /// The threads whose requests a disk served during the waits that the sentence names, each once, except threads
+    /// that have ended in the trace.
     pub(crate) fn served_threads(&self) -> Vec<Thread> {
         let mut threads = Vec::new();
         for of in self.named() {
             let served = served(self.model, self.pieces_of(&of)).and_then(|(_, served)| served);
             let by = served.iter().flat_map(|served| &served.by);
-            for id in by.filter_map(|by| by.thread).take(NAMED) {
+            for id in by.filter_map(|by| by.thread) {
                 if !threads.contains(&id) {
                     threads.push(id);
                 }
@@ -116,12 +116,8 @@ impl Shown<'_> {
             ));
         };
         let threads = served.by.iter().filter_map(|by| by.thread);
-        let names: Vec<_> = threads.map(|id| self.name(id)).collect();
-        let (named, others) = names.split_at(names.len().min(NAMED));
-        let mut who = named.join(", ");
-        if !others.is_empty() {
-            who += &format!(" and {}", out::plural(others.len(), "other thread"));
-        }
+        let threads: Vec<_> = threads.map(|id| self.thread_json(id)).collect();
+        let who = first_of(&threads);
         let unknown = served.by.iter().find(|by| by.thread.is_none());
         let unknown = unknown.map_or(0, |by| by.requests);
         let requests = |n: u64| match n {
@@ -145,9 +141,9 @@ impl Shown<'_> {
         };
         let least = if served.is_least { "at least " } else { "" };
         let time = match served.time {
-            0 if served.is_least => " (for how long is not recorded)".into(),
+            0 if served.is_least => ", for a time that is not recorded".into(),
             0 => String::new(),
-            time => format!(" ({least}{} of the wait)", Nanos(time)),
+            time => format!(", for {least}{} of the wait", Nanos(time)),
         };
         Some(format!("; meanwhile {disk} served {what}{time}"))
     }
@@ -171,22 +167,25 @@ impl Shown<'_> {
         let disk = disk_name(self.model, disk);
         let time = Nanos(busy.until - busy.since);
         let least = match busy.before {
-            Before::Idle => "",
+            Before::Idle(_) => "",
             Before::Missing | Before::Unrecorded => "at least ",
         };
         let since = match (busy.before, clock(busy.since)) {
             (Before::Unrecorded, _) => ", since the start of the recording or earlier".into(),
             (Before::Missing, Some(clock)) => format!(", since {clock} or earlier"),
-            (Before::Idle, Some(clock)) => format!(", since {clock}"),
+            (Before::Idle(_), Some(clock)) => format!(", since {clock}"),
             (_, None) => String::new(),
         };
         let pause = match busy.pause {
             0 => "without a pause".into(),
             pause => format!("with no pause longer than {}", Nanos(pause)),
         };
-        let idle = busy.idle.map_or(String::new(), |idle| {
-            format!("; before that, it had been idle for {}", Nanos(idle))
-        });
+        let idle = match busy.before {
+            Before::Idle(Some(idle)) => {
+                format!("; before that, it had been idle for {}", Nanos(idle))
+            }
+            _ => String::new(),
+        };
         Some(format!(
             "By the end of the wait, {disk} had been busy for {least}{time}{since}, {pause}{idle}."
         ))
@@ -276,10 +275,10 @@ impl Shown<'_> {
         let looks_limited = of_it
             .clone()
             .any(|p| looks_like_a_quota(model, p.thread, p.end));
-        // Each processor with its longest use, summed over these pieces. Processors with only short waits are omitted.
+        // Each CPU with its longest use, summed over these pieces. CPUs with only short waits are omitted.
         let mut had = had(model, of_it.clone());
         had.retain(|had| had.time >= most.time / 8);
-        // An idle processor does not show the reason: a limit may keep its threads from running, or it is slow to leave
+        // An idle CPU does not show the reason: a limit may keep its threads from running, or it is slow to leave
         // idle.
         let is_idle = |had: &&Had| had.used == Use::Idle;
         // The counters are for the cgroups of the late thread.
@@ -400,18 +399,19 @@ fn left_idle<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
     }
 }
 
-/// A processor for which threads waited.
+/// A CPU for which threads waited.
 struct Had {
     cpu: u32,
-    /// Total time that threads waited for it, ns.
+    /// Total time that threads waited for this CPU, ns.
     time: u64,
-    /// Its longest use meanwhile, and the time of that use.
+    /// The longest use of the CPU during these waits, and the time of that use.
     used: Use,
     used_time: u64,
 }
 
 impl Had {
-    /// The time that the sentence attributes to its use: `all`, or the waits for this processor if it names several.
+    /// The time that the sentence attributes to the use of this CPU: `all`, or the waits for this CPU if the sentence
+    /// names several CPUs.
     fn of(&self, all: u64, several: bool) -> u64 {
         match several {
             true => self.time,
@@ -425,7 +425,7 @@ impl Had {
     }
 
     /// `CPU 1, which ran hog/9`; with the time of that use if other uses took more than half of the time; with the time
-    /// of the wait if there are several processors.
+    /// of the wait if there are several CPUs.
     fn words(&self, model: &Model, time: u64, all: u64, several: bool) -> String {
         let who = used_by(model, self.used, time);
         let cpu = self.cpu;
@@ -449,7 +449,7 @@ impl Had {
     }
 }
 
-/// The processors for which threads waited in these pieces, in the order of the first waits.
+/// The CPUs for which threads waited in these pieces, in the order of the first waits.
 fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Vec<Had> {
     let mut cpus: Vec<(u32, u64)> = Vec::new();
     let mut sums: Vec<((u32, Use), u64)> = Vec::new();
@@ -481,6 +481,16 @@ fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Vec<Had> {
         }
     };
     cpus.into_iter().map(of_cpu).collect()
+}
+
+/// Names the first of these threads, and counts the others: `archiver (20, 21, 22), hog/8 and 2 other threads`.
+fn first_of(threads: &[Thread]) -> String {
+    let (named, others) = threads.split_at(threads.len().min(NAMED));
+    let named = together(named);
+    match others.len() {
+        0 => named,
+        more => format!("{named} and {}", out::plural(more, "other thread")),
+    }
 }
 
 #[cfg(test)]
@@ -544,6 +554,31 @@ mod tests {
         let lines = shown.lines(Part::Longest(9), 9);
         let row = |line: &String| line.starts_with("12ns") && line.contains("worker (3 threads)");
         assert!(lines.iter().any(row), "{lines:?}");
+    }
+
+    #[test]
+    fn numbers_of_threads_with_one_name_follow_the_name() {
+        let thread = |tid, comm: Option<&str>| Thread {
+            tid,
+            comm: comm.map(str::to_string),
+        };
+        let threads = [
+            thread(193, Some("archiver")),
+            thread(8, Some("hog")),
+            thread(9, None),
+            thread(195, Some("archiver")),
+            thread(10, None),
+            thread(196, Some("archiver")),
+            thread(11, Some("a\u{1b}[2J")),
+        ];
+        let all = "archiver (193, 195, 196), hog/8, 9, 10, a?[2J/11";
+        assert_eq!(together(&threads), all);
+        assert_eq!(together(&threads[..3]), "archiver/193, hog/8, 9");
+        let named = "archiver (193, 195), hog/8, 9";
+        assert_eq!(first_of(&threads[..4]), named);
+        let one_more = format!("{named} and 1 other thread");
+        assert_eq!(first_of(&threads[..5]), one_more);
+        assert_eq!(first_of(&threads), format!("{named} and 3 other threads"));
     }
 
     /// Two disks share a tag, which a request of disk 8:0 has. From 10 ms to 800 ms, thread 7 waits for this tag, for a

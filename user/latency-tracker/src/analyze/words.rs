@@ -335,14 +335,14 @@ pub(super) fn remedy(why: Unrecorded) -> Option<&'static str> {
     }
 }
 
-/// Whether an interrupt with that name comes from another CPU. As for other interrupts without a device handler, a CPU
-/// sends `irq_work` to itself, and the remaining ones report errors and overheating.
+/// Whether an interrupt with that name comes from another CPU. The other interrupts without a device handler do not:
+/// a CPU sends `irq_work` to itself, and the remaining interrupts report errors and overheating.
 pub(super) fn is_call(model: &Model, name: Name) -> bool {
     let calls = ["reschedule", "call_function", "call_function_single"];
     calls.contains(&model.names.text(name))
 }
 
-/// Names what uses a processor; a thread, by its name at `time`.
+/// Names what uses a CPU; a thread, by its name at `time`.
 pub(crate) fn used_by(model: &Model, used: Use, time: u64) -> String {
     match used {
         Use::Unknown => "something not recorded".into(),

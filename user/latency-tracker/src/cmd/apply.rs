@@ -22,7 +22,7 @@ use crate::config::{Config, DIRECTORY, Entry, LOCK, STATE};
 pub(crate) fn run(root: &ProcRoot, args: &ApplyArgs) -> Result<Outcome> {
     let paths = real(&args.paths)?;
     if args.stop {
-        // This does not load the module: without the module, no instance runs.
+        // The module is not loaded for this: without the module, no instance runs.
         let books = Books::open(Path::new(STATE))?;
         return Apply::new(root, books, &paths).stop();
     }
@@ -265,7 +265,7 @@ impl<'a> Apply<'a> {
     }
 
     /// Looks up the path of the cgroup again, since the running instance is limited to a cgroup that does not exist.
-    /// Returns whether it is limited to another one now. A failure is only reported, since a unit may be stopped on
+    /// Returns whether it is limited to another cgroup now. A failure is only reported, since a unit may be stopped on
     /// purpose.
     fn renew(
         &self,
@@ -299,7 +299,7 @@ impl<'a> Apply<'a> {
             return Ok(Some("its tracker changed".into()));
         }
         let info = self.trackers.iter().find(|t| t.name == running.tracker);
-        // The descendants of a process are followed from the creation on.
+        // The descendants of a process are followed from the creation of the instance on.
         let follows = running.params.text("tree").is_some_and(|tree| tree == "1");
         let fixed = |setting: &Setting| {
             let mut params = info.iter().flat_map(|info| &info.params);
@@ -327,8 +327,8 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// Returns the defaults of the parameters that the earlier line set and this one does not. A default may depend on
-    /// other parameters, so it is the value in an instance that was created from this line, `tried`.
+    /// Returns the defaults of the parameters that the earlier line set and this line does not. A default may depend
+    /// on other parameters, so it is read from `tried`, an instance that was created from this line.
     fn defaults(
         &self,
         before: Option<&Entry>,
@@ -374,7 +374,7 @@ impl<'a> Apply<'a> {
         };
         for name in names {
             let tracker = self.books.of(name).map(|e| e.tracker.clone());
-            // Another process may have removed the instance, and started another one of that name.
+            // Another process may have removed the instance, and started another instance of that name.
             let ours = running
                 .iter()
                 .any(|i| i.name == *name && Some(&i.tracker) == tracker.as_ref());

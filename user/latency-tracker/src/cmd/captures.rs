@@ -170,9 +170,12 @@ fn saved(path: &Path) -> Result<Saved> {
     serde_json::from_str(&text).with_context(|| file.display().to_string())
 }
 
-/// Returns the verdict: the second paragraph of the explanation.
+/// Returns the verdict: the second paragraph of the explanation. `None` if the trace was not explained.
 fn verdict(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path.join("explanation.txt")).ok()?;
+    if text.starts_with("No explanation:") {
+        return None;
+    }
     let paragraph = text.split("\n\n").nth(1)?;
     let words: Vec<&str> = paragraph.split_whitespace().collect();
     Some(out::printable(&words.join(" ")))
@@ -192,5 +195,9 @@ mod tests {
             verdict(dir.path()).as_deref(),
             Some("98 % of the delay: a timer.")
         );
+        // Without an explanation, `why` describes the alert.
+        let text = "No explanation: no such file\na/7: read\n\n  waits in:\n";
+        fs::write(dir.path().join("explanation.txt"), text).unwrap();
+        assert_eq!(verdict(dir.path()), None);
     }
 }

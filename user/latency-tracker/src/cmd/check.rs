@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `check`: checks whether this machine is ready. Each row is ok, warn or bad; one that is not ok says what to do.
+//! `check`: checks whether this machine is ready. Each row is ok, warn or bad; a row that is not ok shows what to do.
 //! With `--rt`, checks whether the machine is ready for real-time work: [`lt_readiness`].
 
 mod config;

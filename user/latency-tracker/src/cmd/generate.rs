@@ -39,13 +39,12 @@ fn pages(command: &clap::Command, above: Option<&str>, directory: &Path) -> io::
     let name = file.trim_end_matches(".1");
     let mut page = Vec::new();
     man.render(&mut page)?;
+    let mut page = String::from_utf8(page).map_err(io::Error::other)?;
     let below = || command.get_subcommands().filter(|sub| !sub.is_hide_set());
-    let mut text = sections(
-        &command
-            .get_after_help()
-            .map(ToString::to_string)
-            .unwrap_or_default(),
-    );
+    let help = command.get_after_help().map(ToString::to_string);
+    let (questions, other) = without_questions(&help.unwrap_or_default());
+    page.insert_str(place_of_questions(&page), &sections(&questions));
+    let mut text = sections(&other);
     if above.is_none() {
         text += ".SH TRACKERS\n";
         for (tracker, what) in titles() {
@@ -67,9 +66,23 @@ fn pages(command: &clap::Command, above: Option<&str>, directory: &Path) -> io::
         .map(|page| format!("\\fB{}\\fR(1)", escaped(&page)))
         .collect();
     text += &format!(".SH SEE ALSO\n{}\n", related.join(", "));
-    page.extend(text.into_bytes());
+    page.push_str(&text);
     fs::write(directory.join(&file), page)?;
     below().try_for_each(|sub| pages(sub, Some(name), directory))
+}
+
+/// Splits the paragraphs after the options into the questions and the others.
+fn without_questions(after_help: &str) -> (String, String) {
+    let all = after_help.split("\n\n");
+    let is_questions = |paragraph: &&str| paragraph.starts_with("Questions:");
+    let (questions, others): (Vec<&str>, Vec<&str>) = all.partition(is_questions);
+    (questions.join("\n\n"), others.join("\n\n"))
+}
+
+/// Returns the place of the questions in a page: before the options and the long list of subcommands.
+fn place_of_questions(page: &str) -> usize {
+    let options = page.find("\n.SH OPTIONS\n");
+    options.map_or(page.len(), |line| line + 1)
 }
 
 /// Returns the paragraphs after the options as sections; examples are neither filled nor
@@ -174,5 +187,20 @@ mod tests {
             page("latency-tracker-profile-record.1"),
         );
         assert!(record.contains(".SH FILES") && !other.contains(".SH FILES"));
+    }
+
+    #[test]
+    fn the_questions_come_before_the_subcommands() {
+        let directory = tempfile::tempdir().unwrap();
+        man(directory.path()).unwrap();
+        let main = fs::read_to_string(directory.path().join("latency-tracker.1")).unwrap();
+        let heads = main.lines().filter_map(|line| line.strip_prefix(".SH "));
+        let heads: Vec<&str> = heads.collect();
+        let expected = ["DESCRIPTION", "QUESTIONS", "OPTIONS", "SUBCOMMANDS"];
+        assert_eq!(heads[2..6], expected, "{heads:?}");
+        let questions = heads.iter().filter(|head| **head == "QUESTIONS");
+        assert_eq!(questions.count(), 1);
+        // A page without options has the questions at its end.
+        assert_eq!(place_of_questions(".SH NAME\na\n"), 11);
     }
 }

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_footer_is_narrow_and_says_what_was_lost() {
+    fn the_footer_is_narrow_and_names_the_losses() {
         let hist = Histogram::parse("18000000000 20000000000 100000000").unwrap();
         let stats = Stats::parse(
             "ended 100000000\npending 64\nalerts 1234567\nalerts_lost 1234567\nfull 99999\nmin 1\nmean 2\nmax 18999999999\n",
@@ -261,7 +261,7 @@ mod tests {
                 "lost since the start: alerts 1,234,567, events 99,999 (pool full)",
             ]
         );
-        // The delays of operations that began before the start are not known, and not 0.
+        // The delays of operations that began before the start are unknown, not 0.
         let stats = Stats::parse("ended 3\nbefore_start_ended 3\nmin 0\nmean 0\nmax 0\n");
         let lines = footer(&[], 0, &stats.unwrap(), true);
         assert_eq!(lines[0], "no delay recorded yet");

@@ -47,7 +47,7 @@ pub(crate) fn run(root: &ProcRoot, args: &ListArgs) -> Result<Outcome> {
                 instance,
                 stats,
             }),
-            // Removed between two reads: leave it out of the list.
+            // The instance was removed between two reads: leave it out of the list.
             Err(ProcError::NoInstance(_)) => {}
             Err(_) if matches!(root.instance(&instance.name), Err(ProcError::NoInstance(_))) => {}
             Err(error) => return Err(error.into()),

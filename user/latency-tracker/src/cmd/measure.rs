@@ -209,7 +209,7 @@ bucket 1792 2048 2 0 {slow}
     }
 
     #[test]
-    fn an_event_that_is_rare_explains_nothing() {
+    fn a_rare_event_explains_nothing() {
         assert_eq!(
             verdict(&measured(0).probes[1]),
             "The slowest 2 runs had no more of any counted event than the others."

@@ -25,7 +25,7 @@ pub(crate) fn run(root: &ProcRoot, args: &PendingArgs) -> Result<Outcome> {
     for name in &names {
         let pending = match root.pending(name) {
             Ok(pending) => pending,
-            // Removed between two reads: it has no operation in flight.
+            // The instance was removed between two reads, so it has no operation in flight.
             Err(ProcError::NoInstance(_)) if args.name.is_none() => continue,
             Err(error) => return Err(error.into()),
         };
@@ -47,7 +47,7 @@ pub(crate) fn run(root: &ProcRoot, args: &PendingArgs) -> Result<Outcome> {
     let trackers = root.trackers().unwrap_or_default();
     for name in names {
         let (Ok(instance), Ok(stats)) = (root.instance(&name), root.stats(&name)) else {
-            // It was removed meanwhile.
+            // The instance was removed meanwhile.
             continue;
         };
         let info = trackers.iter().find(|t| t.name == instance.tracker);

@@ -29,8 +29,9 @@ pub(crate) fn run(root: &ProcRoot, args: &StopArgs) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Calls `remove` for each instance and reports its errors. Returns the hints for them, each once.
-/// If the command is for `all` instances, one that was removed meanwhile is no error.
+/// Calls `remove` for each instance and reports the errors. Returns the hints for the errors, each
+/// hint once. If the command is for `all` instances, an instance that was removed meanwhile is no
+/// error.
 fn stop(
     names: &[String],
     all: bool,

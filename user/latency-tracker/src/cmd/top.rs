@@ -86,8 +86,8 @@ fn end(end: End) -> Outcome {
     Outcome::Fine
 }
 
-/// The time of the next reading: an interval after the last one, or later. The pause is at least as
-/// long as the last reading took, so reading takes at most half of a CPU.
+/// The time of the next reading: an interval after the last reading, or later. The pause is at
+/// least as long as the last reading took, so reading takes at most half of a CPU.
 fn next(last: Instant, interval: Duration, cost: Duration) -> Instant {
     (last + interval).max(Instant::now() + cost)
 }

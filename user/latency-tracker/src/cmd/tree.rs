@@ -321,7 +321,7 @@ age=9000 start=1000 task=0xffff8883 pid=0 tid=0 comm=\"\" end=none state=queued 
     }
 
     #[test]
-    fn an_instance_without_a_wake_chain_in_flight_says_so() {
+    fn an_instance_without_a_wake_chain_in_flight_has_a_message() {
         assert_eq!(summary("chain", &[]), "chain: no wake chain is in flight");
     }
 }

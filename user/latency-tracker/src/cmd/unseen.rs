@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tracker_that_takes_no_stock_says_so() {
+    fn operations_in_flight_at_the_start_that_are_not_tracked_are_reported() {
         let instance = |tracker: &str| Instance {
             name: "a".to_string(),
             tracker: tracker.to_string(),

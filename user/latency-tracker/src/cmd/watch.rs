@@ -5,10 +5,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use lt_common::Outcome;
-use lt_common::chain;
 use lt_common::out::{self, Colour};
 use lt_common::wait::{Lines, Signals, Wake};
+use lt_common::{Outcome, chain, clock};
 use lt_proc::{Alert, ProcRoot, StreamLine};
 use serde::Serialize;
 
@@ -29,12 +28,17 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
     // Actions react to new alerts only.
     let from_start = !args.new && args.on_alert.is_empty();
+    let parts = (from_start && !args.json).then(|| Parts {
+        start: clock::monotonic(),
+        last: None,
+    });
     let file = root.open_alerts(args.name.as_deref(), from_start)?;
     let end = args.duration.map(|d| Instant::now() + d.into());
     let mut watcher = Watcher {
         root,
         args,
         columns: Columns::new(root, args.timestamp),
+        parts,
         seen: 0,
         overruns: Overruns::default(),
         names: Names::default(),
@@ -67,6 +71,8 @@ struct Watcher<'a> {
     root: &'a ProcRoot,
     args: &'a WatchArgs,
     columns: Columns,
+    /// `None` if only new alerts are shown, or for JSON.
+    parts: Option<Parts>,
     seen: u64,
     overruns: Overruns,
     names: Names,
@@ -92,6 +98,10 @@ impl Watcher<'_> {
                     StreamLine::Alert(mut alert) => {
                         self.seen += 1;
                         self.names.find(&mut alert);
+                        let parts = self.parts.as_mut();
+                        if let Some(note) = parts.and_then(|parts| parts.note(alert.time)) {
+                            out::note(note);
+                        }
                         self.show(&alert)?;
                         if !action::run(&self.args.on_alert, &alert)?
                             || self.args.count.is_some_and(|n| self.seen >= n)
@@ -143,6 +153,41 @@ impl Watcher<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Separates the alerts from before the start of this command, perhaps of instances that no longer exist, from later
+/// ones.
+#[derive(Debug)]
+struct Parts {
+    /// When this command started, `CLOCK_MONOTONIC`, ns.
+    start: u64,
+    /// The part of the last alert.
+    last: Option<Part>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Before,
+    Since,
+}
+
+impl Parts {
+    /// Returns the note to print before an alert of this time, if any. One note precedes the first alert from before
+    /// the start. Another note precedes the first later alert, if it follows such alerts.
+    fn note(&mut self, time: u64) -> Option<&'static str> {
+        // The ring is not sorted by time.
+        let part = match time < self.start && self.last != Some(Part::Since) {
+            true => Part::Before,
+            false => Part::Since,
+        };
+        match (self.last.replace(part), part) {
+            (None, Part::Before) => {
+                Some("alerts from before watch started (--new leaves them out):")
+            }
+            (Some(Part::Before), Part::Since) => Some("alerts since watch started:"),
+            _ => None,
+        }
     }
 }
 
@@ -237,8 +282,8 @@ impl Columns {
         )
     }
 
-    /// Formats an alert: one line in a pipe, and as many as needed on a terminal, where only a long
-    /// name of an instance is cut.
+    /// Formats an alert: one line in a pipe, and as many lines as needed on a terminal, where a long
+    /// name of an instance is cut, and so is a word that is too long for a line.
     fn rows(&self, alert: &Alert, limit: Option<usize>) -> Vec<String> {
         let time = if self.timestamp {
             format!("{} ", lt_common::clock::at(alert.time))
@@ -340,6 +385,24 @@ mod tests {
             "{rows:?}"
         );
         assert!(!rows[0].contains("since="), "{rows:?}");
+    }
+
+    #[test]
+    fn a_note_precedes_old_alerts_and_the_first_new_one_after_them() {
+        let notes = |times: &[u64]| {
+            let mut parts = Parts {
+                start: 100,
+                last: None,
+            };
+            let notes = times.iter().map(|time| parts.note(*time));
+            notes.collect::<Vec<_>>()
+        };
+        let before = Some("alerts from before watch started (--new leaves them out):");
+        let since = Some("alerts since watch started:");
+        // CPUs may store alerts out of time order.
+        let mixed = [before, None, since, None, None];
+        assert_eq!(notes(&[7, 99, 100, 99, 101]), mixed);
+        assert!(notes(&[100, 101, 99]).iter().all(Option::is_none));
     }
 
     #[test]

@@ -5,36 +5,45 @@
 use lt_common::{disk, out};
 use lt_proc::{Alert, Fields, Nanos, Pending, Reason};
 
-use super::resource;
+use super::{joined, resource};
 use crate::ustack;
 
-/// Maximum number of functions of a stack, and of alerts inside the late one.
+/// Maximum number of functions of a stack, and of alerts inside the late one; the others are counted.
 const FUNCTIONS: usize = 10;
 const INSIDE: usize = 3;
 
-/// As [`text`], with the time of day at which the late operation ended or timed out.
-pub(crate) fn text_at(late: &Alert, others: &[Alert], clock: &str) -> String {
-    let text = text(late, others);
-    match text.split_once('\n') {
-        Some((head, rest)) => format!("{head}, at {clock}\n{rest}"),
-        None => text,
-    }
+/// Describes the late operation, and the longest of the operations in `others` that began and ended within it. The
+/// stacks come last.
+pub(crate) fn text(late: &Alert, others: &[Alert]) -> String {
+    let (text, stacks) = parts(late, others, None);
+    text + &stacks
 }
 
-/// Describes the late operation, and the longest of the operations in `others` that its thread did during it.
-pub(crate) fn text(late: &Alert, others: &[Alert]) -> String {
-    let mut lines = vec![head(late)];
+/// As [`text`], with the stacks separately. `clock` is the time of day at which the late operation ended or timed out.
+pub(crate) fn parts(late: &Alert, others: &[Alert], clock: Option<&str>) -> (String, String) {
+    let at = clock.map_or(String::new(), |clock| format!(", at {clock}"));
+    let mut lines = vec![head(late) + &at];
     lines.extend(reasons(late, 2));
+    let mut stacks = stacks_of(late, 2);
     let mut inside: Vec<&Alert> = others
         .iter()
         .filter(|other| is_inside(other, late))
         .collect();
     inside.sort_by_key(|alert| std::cmp::Reverse(alert.delay));
-    for alert in inside.into_iter().take(INSIDE) {
+    for alert in inside.iter().take(INSIDE) {
         lines.extend(out::wrap(&format!("during this time: {}", head(alert)), 2));
         lines.extend(reasons(alert, 4));
+        let own = stacks_of(alert, 4);
+        if !own.is_empty() {
+            stacks.extend(out::wrap(&format!("{}:", head(alert)), 2));
+            stacks.extend(own);
+        }
     }
-    lines.join("\n") + "\n"
+    if let more @ 1.. = inside.len().saturating_sub(INSIDE) {
+        let more = out::plural(more, "other operation");
+        lines.push(format!("  and {more} during this time"));
+    }
+    (joined(&lines), joined(&stacks))
 }
 
 /// Describes an operation in flight, and where its task waits.
@@ -131,7 +140,7 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
             Some((0, _)) => {
                 let limit = match policy {
                     Some("deadline") => "the task had used up its runtime (SCHED_DEADLINE)",
-                    // With CONFIG_RT_GROUP_SCHED. Without it, no limit applies to such a task.
+                    // Such a task has a limit only with CONFIG_RT_GROUP_SCHED.
                     Some("fifo" | "rr") => {
                         "its cgroup had used up its real-time runtime (cpu.rt_runtime_us)"
                     }
@@ -181,10 +190,15 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
         "syscall" => {}
         _ => sentences.push(out::printable(&alert.subject())),
     }
-    let mut lines: Vec<String> = sentences
+    sentences
         .iter()
         .flat_map(|sentence| out::wrap(sentence, indent))
-        .collect();
+        .collect()
+}
+
+/// The stacks of the alert, as indented lines.
+fn stacks_of(alert: &Alert, indent: usize) -> Vec<String> {
+    let mut lines = Vec::new();
     let head = match resource::is_runnable(alert) {
         true => "switched out in",
         false => "waits in",
@@ -200,6 +214,10 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
                 .take(FUNCTIONS)
                 .map(|function| frame(function)),
         );
+        if let more @ 1.. = functions.len().saturating_sub(FUNCTIONS) {
+            let more = out::plural(more, "more function");
+            lines.push(format!("{:indent$}  and {more}", ""));
+        }
     }
     lines.extend(ustack::lines(alert, indent));
     lines
@@ -225,8 +243,9 @@ mod tests {
         let inside = alert("offcpu", 89_000_000, 55_000_000, waker);
         let before = alert("offcpu", 20_000_000, 5_000_000, waker);
         let text = text(&call, &[before, inside, call.clone()]);
-        let at = text_at(&call, &[], "14:03:20");
+        let (at, stacks) = parts(&call, &[], Some("14:03:20"));
         assert_eq!(at, "cat/7: read, for 60.00ms, at 14:03:20\n");
+        assert_eq!(stacks, "");
         assert!(text.starts_with("cat/7: read, for 60.00ms\n"), "{text}");
         for words in [
             "during this time: cat/7: off the CPU in state S, for 55.00ms",
@@ -238,6 +257,39 @@ mod tests {
         }
         assert!(!text.contains("for 5.00ms"));
         assert_eq!(text.matches("during this time").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn stacks_come_last_each_below_its_operation() {
+        let more = "call=read number=0 ustack=none";
+        let call = alert("syscall", 90_000_000, 60_000_000, more);
+        let waker = "state=S waker_pid=8 waker_tid=9 waker_comm=\"w\" context=task queued=0";
+        let more = format!("{waker} stack=\"pipe_read+0x1/0x2,vfs_read+0x1/0x2\"");
+        let inside = alert("offcpu", 89_000_000, 55_000_000, &more);
+        let slept = "cat/7: off the CPU in state S, for 55.00ms";
+        let causes = format!(
+            "cat/7: read, for 60.00ms, at 14:03:20\n  during this time: {slept}\n    woken by w/9\n"
+        );
+        let last = format!(
+            "  in user space: no stack of the task\n  {slept}:\n    waits in:\n      pipe_read+0x1/0x2\n      \
+             vfs_read+0x1/0x2\n"
+        );
+        let parts = parts(&call, &[inside], Some("14:03:20"));
+        assert_eq!(parts, (causes, last));
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let call = alert("syscall", 90_000_000, 80_000_000, "call=read number=0");
+        let frames: Vec<String> = (0..12).map(|n| format!("f{n}+0x1/0x2")).collect();
+        let more = format!("state=S stack=\"{}\"", frames.join(","));
+        let sleep = |n: u64| alert("offcpu", n * 10_000_000, 5_000_000, &more);
+        let inside: Vec<Alert> = (2..=6).map(sleep).collect();
+        let (text, stacks) = parts(&call, &inside, None);
+        let end = "\n  and 2 other operations during this time\n";
+        assert!(text.ends_with(end), "{text}");
+        let functions = stacks.matches("\n      f9+0x1/0x2\n      and 2 more functions\n");
+        assert_eq!(functions.count(), INSIDE, "{stacks}");
     }
 
     #[test]
@@ -335,7 +387,7 @@ mod tests {
                 && !deadline.contains("cpu.max"),
             "{deadline}"
         );
-        // The functions in which a task was preempted give no reason, nor does the policy.
+        // Neither the functions in which a task was preempted nor the policy gives a reason.
         for other in [
             "throttled=0 stack=\"preempt_schedule_irq+0x1/0x2,balance_dirty_pages+0x1/0x2\"",
             "policy=deadline throttled=0",

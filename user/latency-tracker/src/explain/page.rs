@@ -14,7 +14,7 @@ use lt_proc::{Alert, Nanos};
 use super::draw::{MARGIN, alarm_name};
 use super::proofs::ByThread;
 use super::why::Why;
-use super::{Report, block, proofs};
+use super::{Report, block, proofs, stacks_of, with_stacks};
 use crate::analyze::page::{Limits, path, without_path};
 use crate::analyze::words::{Facts, used_by};
 use crate::html::{Cell, Cells, Column, Page, Row, Table, View};
@@ -103,8 +103,8 @@ fn view(
         return Ok(view);
     }
     let why = Why::new(told, alert, evidence, beside.during(alert));
-    // Not wrapped, even if standard output is a terminal.
-    view.text = out::whole(|| why.text());
+    // The text is not wrapped, even if standard output is a terminal.
+    view.text = out::whole(|| with_stacks(why.text(), &stacks_of(alert)));
     view.notes = why.notes();
     match why.shown() {
         Some(shown) => path(&mut view, &shown, facts, range, Some(&alarm), limits)?,
@@ -114,7 +114,7 @@ fn view(
     Ok(view)
 }
 
-/// The facts of an alert: the common ones, and the fields of its tracker.
+/// The facts of an alert: the common facts, and the fields of its tracker.
 fn facts_of(alert: &Alert) -> Vec<(String, String)> {
     let fact = |(name, value): (&str, String)| (name.to_string(), out::printable(&value));
     let all = [

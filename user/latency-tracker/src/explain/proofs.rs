@@ -36,7 +36,7 @@ use crate::analyze::words::Facts;
 /// The `evidence.json` of a capture, given the directory of the capture or the `trace` in it. A capture may have none.
 pub(super) fn file(directory: &Path) -> Result<Option<PathBuf>> {
     let mut file = directory.join("evidence.json");
-    // Resolved, as the directory may be `.`. An unreadable directory is reported as an error of the trace.
+    // The path is resolved, as the directory may be `.`. An unreadable directory is reported as an error of the trace.
     if !file.exists()
         && let Ok(trace) = fs::canonicalize(directory)
         && trace.file_name() == Some(OsStr::new("trace"))
@@ -245,7 +245,7 @@ impl<'a, 'b> Proofs<'a, 'b> {
         limited.next().is_none().then_some(*number)
     }
 
-    /// The level whose `memory.high` was exceeded around that sleep; `Some(None)` if it may be one of several.
+    /// The level whose `memory.high` was exceeded around that sleep; `Some(None)` if several levels are possible.
     fn high(&self, thread: ThreadId, sleep: &Interval) -> Option<Option<u16>> {
         // A thread over `memory.high` sleeps on its way back to user space, until a timeout.
         if !matches!(sleep.state, State::Blocked(_, None)) || self.stack(thread, sleep).is_some() {

@@ -13,7 +13,7 @@ use lt_model::why::Piece;
 const PART: u64 = 20;
 
 /// Number of latest runs that a step may continue. Up to `BETWEEN` - 1 other runs may thus interrupt a run: an
-/// interrupt, its softirq, and a thread that one of these wakes.
+/// interrupt, its softirq, and a thread that the interrupt or the softirq wakes.
 const BETWEEN: usize = 4;
 
 /// A step that repeats, interrupted by other, short steps.
@@ -70,7 +70,7 @@ mod tests {
     use lt_model::ThreadId;
     use lt_model::why::Cause;
 
-    /// Steps of these lengths, of one thread on one processor.
+    /// Steps of these lengths, of one thread on one CPU.
     fn path(of: &[(Cause, u64)]) -> Vec<Piece> {
         let mut at = 0;
         let step = |&(cause, took): &(Cause, u64)| {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_after_ticks_is_one_run() {
+    fn what_continues_after_ticks_is_one_run() {
         let (ran, tick) = (Cause::Running(None), Cause::Transit);
         let path = path(&[
             (ran, 4_000),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_after_a_longer_pause_is_another_run() {
+    fn what_continues_after_a_longer_pause_is_another_run() {
         let (ran, other) = (Cause::Running(None), Cause::Transit);
         let path = path(&[(ran, 1_000), (other, 101), (ran, 1_000)]);
         assert_eq!(
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn another_processor_or_thread_is_another_run() {
+    fn another_cpu_or_thread_is_another_run() {
         let mut path = path(&[
             (Cause::Running(None), 1_000),
             (Cause::Running(None), 1_000),

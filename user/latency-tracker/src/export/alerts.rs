@@ -25,11 +25,11 @@ const TOGETHER: Duration = Duration::from_secs(1);
 /// How often to look for a module that is not loaded.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Starts a thread that sends the alerts from now on. It ends with the process. If the module is loaded later, alerts
-/// that the ring overwrites before the thread opens the file are neither sent nor counted.
+/// Starts a thread that sends the alerts from now on. The thread ends with the process. If the module is loaded later,
+/// alerts that the ring overwrites before the thread opens the file are neither sent nor counted.
 pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
     let mut source = Source::new(root);
-    // If the module is loaded, opens the file before this returns, so that no alert is missed.
+    // If the module is loaded, the file is opened before this function returns, so that no alert is missed.
     let mut file = source.open();
     thread::spawn(move || {
         loop {
@@ -80,7 +80,7 @@ impl Source {
         let mut lines = Lines::default();
         loop {
             let mut polled = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
-            // Its result does not matter, since reading does not block.
+            // The result of poll() does not matter, since reading does not block.
             let _ = poll(&mut polled, PollTimeout::NONE);
             loop {
                 let (records, missed, stop) = message(|| lines.read(file));

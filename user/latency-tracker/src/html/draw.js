@@ -80,7 +80,7 @@ function first(bars, at) {
 	return low;
 }
 
-// One lane. Bars narrower than a pixel share one, drawn as the kind with the most time.
+// One lane. Bars narrower than a pixel share a pixel, which shows the kind with the most time.
 function drawLane(ctx, lane) {
 	const y = lane.top + GAP, tall = ROW - GAP - 1, scale = plot() / (to - from);
 	let pixel = -1, shares = [];
@@ -116,14 +116,14 @@ function drawLane(ctx, lane) {
 
 function box(ctx, kind, left, y, width, tall) {
 	ctx.fillStyle = patterns[kind];
-	// An idle processor is a thin line.
+	// An idle CPU is a thin line.
 	if (kind === IDLE) ctx.fillRect(left, y + tall / 2 - 1, width, 2);
 	else ctx.fillRect(left, y, Math.max(width - (width > 3 ? 0.75 : 0), 1), tall);
 }
 
 function drawArrows(ctx) {
-	/* More wakeups than this outside of the path are not drawn: they would hide the bars. Those of the path are always
-	   drawn, but faintly if there are more than this. */
+	/* If there are more wakeups outside of the path than this, none of these is drawn: they would hide the bars. The
+	   wakeups of the path are always drawn, but faintly if there are more than this. */
 	const MOST = 60;
 	const seen = view.arrows.filter(([begin, , end]) => end >= from && begin <= to);
 	const ofPath = seen.filter(arrow => arrow[4]), others = seen.filter(arrow => !arrow[4]);

@@ -3,7 +3,7 @@
 // Tables: click a heading to sort, a time to show it in the time line, or the button of a row to show its histogram.
 
 const NUMBERS = ['count', 'time', 'at', 'percent', 'clock'];
-// Made once: localeCompare with options would make one for each pair of cells.
+// This is made once: localeCompare with options would make a collator for each pair of cells.
 const collator = new Intl.Collator('en-US', { numeric: true });
 
 function cell(kind, value) {
@@ -60,7 +60,7 @@ function table({ title, columns, rows, note }) {
 	return el('section', {}, ...parts);
 }
 
-// A heading, and a bar for each power of two, with the number of durations from there to the next one.
+// A heading, and a bar for each power of two, with the number of durations from that power to the next.
 function histogram(name, bars) {
 	const most = Math.max(...bars.map(([, count]) => count));
 	const row = ([low, count]) => el('tr', {}, el('td', { className: 'number', textContent: nanos(low) }),

@@ -180,7 +180,7 @@ fn nothing_is_loaded_and_no_other_script_runs() {
 }
 
 #[test]
-fn the_same_data_give_the_same_page() {
+fn the_same_data_gives_the_same_page() {
     assert_eq!(
         page_of(&HOSTILE).page().unwrap(),
         page_of(&HOSTILE).page().unwrap()

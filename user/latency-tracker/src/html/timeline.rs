@@ -28,7 +28,7 @@ const BAR: f64 = 16.0;
 const TEXT: f64 = 18.0;
 /// Width of a character.
 const CHAR: f64 = 6.2;
-/// If there are more wakeups outside of the path than this, none of them has an arrow: arrows would hide the bars.
+/// If there are more wakeups outside of the path than this, they have no arrows: arrows would hide the bars.
 const ARROWS: usize = 60;
 
 /// Returns a colour of the style by the name of its property. The first match is the colour of light pages.
@@ -187,7 +187,7 @@ impl Drawing {
         }
     }
 
-    /// Adds an arrow for each wakeup. If there are too many outside of the path, omits those and returns their number.
+    /// Adds an arrow for each wakeup. If too many are outside of the path, omits these and returns their number.
     fn arrows(&mut self, view: &View, axis: &Axis, tops: &[f64]) -> usize {
         let others = view.arrows.iter().filter(|arrow| !arrow.4).count();
         let hidden = if others > ARROWS { others } else { 0 };
@@ -271,8 +271,8 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_the_light_ones_of_the_page() {
-        // Of the two values in the style, the first one is that of light pages.
+    fn colours_are_the_colours_of_light_pages() {
+        // The style has two values; the first value is for light pages.
         assert_eq!(colour("running"), "#2a9d6f");
         assert_eq!(colour("on-runnable"), "#1b1f24");
         for (kind, _) in Kind::ALL {

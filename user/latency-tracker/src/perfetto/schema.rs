@@ -4,8 +4,8 @@
 //!
 //! Names, numbers and types of the fields are taken from the published schema, protos/perfetto/trace
 //! in <https://github.com/google/perfetto>; each message names its file. Numbers do not change in
-//! the schema, and a reader skips unknown ones. The messages are declared by hand, since the whole
-//! schema would be a megabyte of generated code.
+//! the schema, and a reader skips unknown numbers. The messages are declared by hand, since the
+//! whole schema would be a megabyte of generated code.
 
 use prost::Message;
 

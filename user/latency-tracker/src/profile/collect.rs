@@ -61,7 +61,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     failed.map_or(Ok(Outcome::Fine), Err)
 }
 
-/// Reads the profile, and returns what was counted since the reading in `last`, which it replaces.
+/// Reads the profile, and returns what was counted since the reading in `last`. Stores the new reading there.
 fn sample(root: &ProcRoot, name: &str, last: &mut Profile) -> Result<Vec<Profile>> {
     let now = root.profile(name, Span::SinceReset)?;
     let pieces = match now.since(last) {

@@ -2,8 +2,8 @@
 
 //! Tests whether two histograms have the same distribution: Pearson's chi-squared test of homogeneity.
 //!
-//! The test is valid if no expected count is below 5, so rows are merged with those of longer delays until this
-//! is true. If fewer than two rows are left, there is no test. With many operations, even the smallest
+//! The test is valid if no expected count is below 5, so rows are merged with the rows of longer delays until
+//! this is true. If fewer than two rows are left, there is no test. With many operations, even the smallest
 //! difference is significant. So the largest difference of the shares is also reported: it shows the size.
 
 use anyhow::{Result, ensure};
@@ -209,10 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_merged_until_all_expect_five() {
+    fn rows_are_merged_until_each_expects_five() {
         let (before, after) = ([1, 2, 50, 3, 40, 1, 1, 2], [0, 3, 40, 1, 60, 0, 2, 4]);
         let merged = merge(&before, &after);
-        // 1+0, 2+3, 50+40 | 3+1, 40+60, and the rest.
+        // 1+0, 2+3, 50+40 | 3+1, 40+60, 1+0, 1+2, 2+4.
         assert_eq!(merged, [[53.0, 43.0], [47.0, 67.0]]);
         for row in merge(&before, &after) {
             let all = row[0] + row[1];
@@ -223,11 +223,11 @@ mod tests {
     }
 
     #[test]
-    fn too_little_is_not_tested() {
+    fn too_few_operations_are_not_tested() {
         assert_eq!(test_of(&[0; 8], &[0; 8]), None);
         assert_eq!(test_of(&[0; 8], &[9; 8]), None);
         assert_eq!(test_of(&[1, 1, 1], &[1, 1, 1]), None);
-        // All in one row.
+        // All operations are in one row.
         assert_eq!(test_of(&[0, 100, 0], &[0, 100, 0]), None);
         // In each row, 4 of the 8 operations of either side are expected.
         assert_eq!(test_of(&[8, 0], &[0, 8]), None);
@@ -243,7 +243,7 @@ mod tests {
         near(moved.share_before, 0.0);
         near(moved.share_after, 0.3);
         assert!(moved.change() > 0.0);
-        // And back.
+        // The reverse comparison.
         let back = compare(&LOW, &after, &before).unwrap().moved.unwrap();
         near(back.change(), -0.3);
         assert_eq!(compare(&LOW, &[0; 8], &after).unwrap().moved, None);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn other_rows_are_refused() {
+    fn profiles_with_other_rows_are_refused() {
         assert!(compare(&LOW, &[1; 8], &[1; 7]).is_err());
     }
 }

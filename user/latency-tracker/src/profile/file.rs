@@ -160,7 +160,7 @@ impl ProfileFile {
             }
             None => bail!("version: expected a number"),
         }
-        // Parsed from the text, not from the value, so an error names the line.
+        // The file is parsed from the text, not from the value, so an error names the line.
         let file: Self = serde_json::from_str(text)?;
         ensure!(
             !file.low.is_empty() && file.low.is_sorted_by(|a, b| a < b),
@@ -274,7 +274,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_file_reads_back_as_it_was_in_its_order() {
+    fn a_file_is_read_back_unchanged_and_in_order() {
         let file = file(
             &[1, 2, 4],
             &[(&[1, 2, 3], &[4, 5, 6]), (&[1, 0, 0], &[0, 0, 1])],
@@ -289,7 +289,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn another_file_is_no_profile() {
+    fn other_files_are_no_profiles() {
         for text in ["root:x:0:0:root:/root:/bin/bash\n", "", "{}", "[1, 2]"] {
             let error = format!("{:#}", ProfileFile::parse(text).unwrap_err());
             assert!(error.starts_with("not a profile: expected"), "{error}");
@@ -358,7 +358,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn samples_are_in_order_and_there_is_one() {
+    fn samples_are_in_order_and_there_is_at_least_one() {
         let sample: (&[u64], &[u64]) = (&[1, 2], &[3, 4]);
         let error_of = |file: &ProfileFile| {
             let text = serde_json::to_string(file).unwrap();

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn alike_small_and_few_are_told_apart() {
+    fn no_difference_a_small_one_and_too_few_operations_have_different_words() {
         assert_eq!(
             say(&[50, 50], &[52, 48]),
             "write requests: no significant difference (p = 0.777)"

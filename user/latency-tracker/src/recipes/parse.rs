@@ -133,7 +133,7 @@ mod tests {
         # why not\n  pid=1\nnormal: N: n.\nnext: X.\nneeds: module xfs\n";
 
     #[test]
-    fn values_go_on_in_indented_lines() {
+    fn values_continue_in_indented_lines() {
         let recipe = recipe("a", None, TEXT).unwrap();
         assert_eq!(recipe.question, "How long?");
         assert_eq!(recipe.line(), "syscall calls=fsync threshold=5ms pid=1");

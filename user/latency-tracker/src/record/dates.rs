@@ -85,7 +85,7 @@ impl Reading {
                 since_boot,
                 suspended: clock::suspended(),
             };
-            // Repeated if this thread was preempted, or the machine suspended, between two clocks.
+            // The reading is repeated if this thread was preempted, or the machine was suspended, between two clocks.
             if clock::since_boot().saturating_sub(since_boot) < TOLERANCE / 4 {
                 return reading;
             }

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_gives_a_bound_and_an_empty_one_nothing() {
+    fn a_full_ring_gives_a_bound_and_an_empty_ring_gives_nothing() {
         let full = estimate(3 << 20).to_string();
         assert!(full.contains("at most 1.0 s"), "{full}");
         assert!(full.contains("cost: more than 3000 events/s"), "{full}");

@@ -34,7 +34,7 @@ pub(crate) struct Plan<'a> {
 /// A running flight recorder.
 #[derive(Debug)]
 pub(crate) struct Flight {
-    // Dropped in this order: the daemon must outlive the session.
+    // These fields are dropped in this order: the daemon must outlive the session.
     session: Option<Session>,
     daemon: Daemon,
     name: String,

@@ -86,7 +86,7 @@ impl Index {
         let is_kept = |number: u64| captures.path().join(format!("{number:04}")).exists();
         let old = fs::read_to_string(&self.path).unwrap_or_default();
         fs::create_dir_all(directory)?;
-        // Readable by its owner alone until it has its group.
+        // Only the owner can read the file until it has its group.
         let mut file = NamedTempFile::new_in(directory)?;
         file.write_all(merge(&old, new, is_kept)?.as_bytes())?;
         fchown(file.as_file(), None, Some(group))

@@ -63,7 +63,7 @@ pub(crate) fn tracker(root: &ProcRoot, args: &RecordArgs) -> Result<String> {
 pub(crate) struct Armed<'a> {
     root: &'a ProcRoot,
     instance: Instance,
-    /// When the instance was created: another one may have its name by now.
+    /// When the instance was created: another instance may have its name by now.
     created: Option<u64>,
     ours: Cell<bool>,
     /// Whether to enable the instance when armed: it was created disabled, because the user did not set `enabled`.
@@ -119,7 +119,8 @@ impl<'a> Armed<'a> {
         Ok(stream)
     }
 
-    /// The number of the cgroup to which the instance is limited now, if it still exists and is limited to one.
+    /// The number of the cgroup to which the instance is limited now; `None` if the instance is gone or has no such
+    /// limit.
     pub(crate) fn cgroup(&self) -> Option<u64> {
         let now = self.root.instance(&self.instance.name).ok()?;
         now.params.number(CGROUP)
@@ -144,7 +145,7 @@ impl<'a> Armed<'a> {
         &self.instance.tracker
     }
 
-    /// Notes that another program has removed the instance: one that has its name by now is not ours.
+    /// Notes that another program has removed the instance: an instance that has its name by now is not ours.
     pub(crate) fn set_removed(&self) {
         self.ours.set(false);
     }

@@ -33,24 +33,25 @@ const NEW: &str = "new";
 pub(crate) struct Owned {
     /// Start time of the process, in clock ticks since boot: a pid may be reused, with another start time.
     started: u64,
-    /// Its LTTng session.
+    /// The LTTng session of the run.
     pub(crate) session: Option<String>,
-    /// The instances it created.
+    /// The instances that the run created.
     instances: BTreeMap<String, Known>,
-    /// The session daemon it started.
+    /// The session daemon that the run started.
     daemon: Option<i32>,
     /// A directory to remove: a temporary one, or an unfinished trace.
     pub(crate) directory: Option<PathBuf>,
 }
 
-/// What identifies an instance of a run: another one may have its name by now. Times are of `CLOCK_MONOTONIC`, ns.
+/// What identifies an instance of a run: another instance may have its name by now. Times are of `CLOCK_MONOTONIC`, ns.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Known {
-    /// Its name has the PID of the run.
+    /// The instance's name has the PID of the run.
     ByName,
-    /// The line that requests it, and the time before the request. It may not exist.
+    /// The line that requests the instance, and the time before the request. The instance may not exist.
     Requested(String, u64),
-    /// Its line in `control`, and the time of its creation; `None` if the module is too old to show it.
+    /// The instance's line in `control`, and the time of its creation; `None` if the module is too old to show this
+    /// time.
     Created(String, Option<u64>),
 }
 
@@ -176,7 +177,7 @@ fn clean_notes(root: &ProcRoot, directory: &Path) {
             // The next run tries again.
             Ok(Ok(owned)) if !tidy(root, pid, &owned) => continue,
             Ok(Ok(_)) => {}
-            // Its run may be writing it.
+            // The process of this note may be writing it.
             Ok(Err(_)) | Err(_) if started.is_some() => continue,
             Ok(Err(error)) if error.is_data() => {
                 note(&format!(
@@ -184,12 +185,12 @@ fn clean_notes(root: &ProcRoot, directory: &Path) {
                 ));
                 continue;
             }
-            // A run that was killed while it wrote this has also left the note as it was before.
+            // A run that was killed while it wrote this file has also left the note as it was before.
             Ok(Err(_)) if path.extension().is_some_and(|end| end == NEW) => {}
             Ok(Err(error)) => note(&format!(
                 "{file} is damaged, and removed; what a killed run (process {pid}) left is not known: {error}"
             )),
-            // Another run has removed it.
+            // Another run has removed the note.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => {
                 note(&format!(
@@ -202,8 +203,8 @@ fn clean_notes(root: &ProcRoot, directory: &Path) {
     }
 }
 
-/// Removes the leftovers of process `pid`. Returns false if an instance could not be read or removed, or its directory
-/// could not be removed; this is reported.
+/// Removes the leftovers of process `pid`. Returns false if an instance could not be read or removed, or the directory
+/// of the run could not be removed; this is reported.
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) -> bool {
     let mut is_tidy = true;
     for (name, known) in &owned.instances {
@@ -413,7 +414,7 @@ mod tests {
             ("4294967294.json", "", false),
             ("4294967293.new", "{\"sta", false),
             ("4294967295.json", "{}", false),
-            // These are written at this moment, or are no notes.
+            // These files are being written, or are no notes.
             (&own[..], "{\"sta", true),
             ("sessiond", "7", true),
         ];

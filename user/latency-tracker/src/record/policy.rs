@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Decides whether to capture an alert, by limits like those of Perfetto's triggers. Callers pass the
-//! time since boot, which includes suspends.
+//! Decides whether to capture an alert, by limits like the limits of Perfetto's triggers. Callers
+//! pass the time since boot, which includes suspends.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -94,13 +94,13 @@ impl History {
         self.taken += 1;
     }
 
-    /// Counts a capture that failed at `now`. The cooldown applies: the next one may fail as slowly.
+    /// Counts a capture that failed at `now`. The cooldown applies: the next capture may fail as slowly.
     pub(crate) fn failed(&mut self, now: Duration) {
         self.last = Some(now);
         self.failed += 1;
     }
 
-    /// Counts a capture for which there was no room at `now`. The cooldown applies: there may be none for a while.
+    /// Counts a capture for which there was no room at `now`. The cooldown applies: there may be no room for a while.
     pub(crate) fn refused(&mut self, now: Duration) {
         self.last = Some(now);
         self.skipped += 1;
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cooldown_day_and_count_are_kept() {
+    fn cooldown_daily_limit_and_count_are_enforced() {
         let policy = Policy {
             cooldown: Duration::from_secs(10),
             max_per_day: Some(2),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn without_bounds_everything_is_captured() {
+    fn without_limits_every_alert_is_captured() {
         let mut history = History::default();
         for _ in 0..100 {
             let now = Duration::ZERO;

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_disk_is_that_of_the_innermost_mount() {
+    fn the_disk_of_the_innermost_mount_is_found() {
         let mounts = "22 1 254:1 / / rw - ext4 /dev/vda1 rw\n\
                       23 22 0:5 / /srv/a\\040b rw shared:1 - tmpfs small rw,size=60k\n\
                       24 22 0:6 / /srv rw - xfs /dev/vdb rw\n\

@@ -2,7 +2,7 @@
 
 //! `record --events-for`: records all events that an analysis reads, for a while, without an instance.
 //!
-//! A flight recorder overwrites its oldest events, and a snapshot saves the remaining ones. Here LTTng writes all
+//! A flight recorder overwrites its oldest events, and a snapshot saves the remaining events. Here LTTng writes all
 //! events to disk instead, so that an analysis of the whole time is complete; discarded events are reported. A short
 //! recording, which is not kept, shows the cost before the recording starts.
 

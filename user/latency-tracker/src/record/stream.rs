@@ -51,7 +51,7 @@ pub(crate) struct Stream {
     lines: Lines,
     /// The number of the last alert.
     last: Option<u64>,
-    /// Alerts missed since the last one, as announced by `lost=N`.
+    /// Alerts missed since the last alert, as announced by `lost=N`.
     announced: u64,
 }
 

@@ -121,7 +121,7 @@ impl Waiting {
     /// would count that switch.
     fn wait_for_switch_out(&self) {
         let call = format!("/proc/{}/syscall", self.id());
-        // Without permission to read it, the time until an instance exists must suffice.
+        // Without permission to read this file, the time until an instance exists must suffice.
         let is_on_cpu = || std::fs::read(&call).is_ok_and(|call| call.starts_with(b"running"));
         for _ in 0..1000 {
             if !is_on_cpu() {

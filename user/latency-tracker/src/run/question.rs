@@ -13,18 +13,23 @@ use lt_proc::{Setting, TrackerInfo};
 use crate::recipes::{Recipe, Recipes};
 
 const PID: &str = "pid";
-const TREE: &str = "tree";
+/// The setting that extends the filter by process to its descendants.
+pub(crate) const TREE: &str = "tree";
 
-/// The settings that limit an instance to a process of this program and its descendants. Fails where that process has
-/// another ID for the kernel.
-pub(crate) fn descendants(pid: u32) -> Result<[Setting; 2]> {
-    if !are_numbered_as_in_alerts(Path::new("/")) {
-        return Err(Refusal::new(
-            "a command cannot be followed from inside a PID namespace: there its ID differs from its ID in the kernel",
-            "run it outside the container",
-        )
-        .into());
+/// Fails inside a PID namespace, where a process has another ID than in the kernel. `what` is the argument that stands
+/// for the process.
+pub(crate) fn refuse_pid_namespace(what: &str) -> Result<()> {
+    if are_numbered_as_in_alerts(Path::new("/")) {
+        return Ok(());
     }
+    let text =
+        format!("{what}: inside a PID namespace, a process has another ID than in the kernel");
+    Err(Refusal::new(text, "run it outside the container").into())
+}
+
+/// The settings that limit an instance to the process of a command and its descendants. Fails inside a PID namespace.
+pub(crate) fn descendants(pid: u32) -> Result<[Setting; 2]> {
+    refuse_pid_namespace("COMMAND")?;
     let settings = [(PID, pid.to_string()), (TREE, "1".into())];
     Ok(settings.map(|(key, value)| Setting {
         key: key.into(),

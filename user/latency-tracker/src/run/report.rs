@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_was_late_only_if_no_counter_shows_otherwise() {
+    fn nothing_was_late_only_if_no_counter_shows_a_late_operation() {
         let fine = measured("ended 1\nmax 900\n", 0);
         assert_eq!(
             longest(&fine, None),

@@ -23,7 +23,7 @@ pub(super) struct Watch<'a> {
     root: &'a ProcRoot,
     name: String,
     tracker: String,
-    /// Its line in `control`, without its name, from before any alert raised the threshold (`worst=1`).
+    /// The instance's line in `control`, without the name, from before any alert raised the threshold (`worst=1`).
     line: String,
     threshold: u64,
     alerts: Option<Stream>,
@@ -124,7 +124,7 @@ impl<'a> Watch<'a> {
             take_ended(&mut pending, took, &alert);
             see(alert);
         })?;
-        // Only now, since the search of many cgroups takes a while.
+        // This is checked only now, since the search of many cgroups takes a while.
         if let Some(number) = Groups::find().missing(&self.root.instance(&self.name)?) {
             note(&format!(
                 "not measured to the end: {}",
@@ -160,7 +160,7 @@ impl<'a> Watch<'a> {
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        // Another program may have removed it.
+        // Another program may have removed the instance.
         if self.root.instance(&self.name).is_ok()
             && let Err(error) = self.root.remove(&self.name)
         {
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ended_after_it_was_seen_in_flight_is_not_in_flight() {
+    fn an_operation_that_ended_while_the_list_was_read_is_not_in_flight() {
         let lines = [100, 400, 700].map(|start| {
             let age = 1000 - start;
             format!("age={age} start={start} pid=7 tid=7 comm=\"io\"\n")
@@ -215,12 +215,12 @@ mod tests {
             let starts = pending.iter().filter_map(|one| one.fields.number("start"));
             starts.collect()
         };
-        // The one that started at 400 ended at 1200; raising its alert took 5 ns.
+        // The operation that started at 400 ended at 1200; raising its alert took 5 ns.
         assert_eq!(left(1205, 800, 7, "threshold"), [100, 700]);
         assert_eq!(left(1205, 800, 7, "late"), [100, 700]);
         assert_eq!(left(1205, 800, 8, "threshold"), [100, 400, 700]);
         assert_eq!(left(1205, 800, 7, "timeout"), [100, 400, 700]);
-        // It ended at 990, while the list was read.
+        // The operation ended at 990, while the list was read.
         assert_eq!(left(995, 590, 7, "threshold"), [100, 700]);
         // This operation started after the list was read.
         assert_eq!(left(1205, 100, 7, "threshold"), [100, 400, 700]);

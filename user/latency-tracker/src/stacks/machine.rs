@@ -59,7 +59,7 @@ struct Row<'a> {
     /// Where the tasks were, the innermost function first; empty if not recorded.
     stack: &'a [String],
     waker_stack: &'a [String],
-    /// Whether one of these stacks is cut off.
+    /// Whether `stack` or `waker_stack` is cut off.
     cut_off: bool,
     /// Where the tasks were in user space, the innermost function first; empty if not recorded.
     user_stack: Vec<String>,
@@ -123,9 +123,9 @@ pub(super) fn json(source: &Source, sums: &Sums) -> Result<String> {
 }
 
 /// A line for each stack and task, `comm;outer;...;inner MICROSECONDS`; without `comm` if the sums are not by task. The
-/// functions of the program, if recorded, come before those of the kernel, as in bcc's offcputime. With `--by waker`, the
-/// name and the stack are the waker's. With `--by both`, the task's name and stack are followed by `--`, the waker's
-/// stack, the innermost function first, and the waker's name, as in bcc's offwaketime.
+/// functions of the program, if recorded, come before the functions of the kernel, as in bcc's offcputime. With
+/// `--by waker`, the name and the stack are the waker's. With `--by both`, the task's name and stack are followed by
+/// `--`, the waker's stack, the innermost function first, and the waker's name, as in bcc's offwaketime.
 pub(super) fn folded(sums: &Sums) -> Vec<String> {
     let mut lines = Vec::new();
     let mut add = |path: String, sum: &Sum| {

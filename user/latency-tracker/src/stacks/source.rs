@@ -359,9 +359,9 @@ fn complete(question: &mut Question, trackers: &[TrackerInfo]) -> Result<()> {
         ("stack", "32"),
         ("stacks", "switch"),
         ("ring", "4096"),
-        // Read often, since the ring overwrites alerts that are not read yet.
+        // Alerts are read often, since the ring overwrites alerts that are not read yet.
         ("wakeup_interval", "100ms"),
-        // Bounds the cost of a threshold that is far too low.
+        // This bounds the cost of a threshold that is far too low.
         ("max_alerts", "10000"),
     ];
     let possible: Vec<_> = wanted.into_iter().filter(|(key, _)| has(key)).collect();

@@ -56,8 +56,8 @@ pub(super) struct Group {
     /// Where the tasks were in user space; `None` if not recorded, or not asked for.
     pub(super) user: Option<User>,
     pub(super) sum: Sum,
-    /// By name of the late task and name of the waker. The latter is empty unless the sums are by waker. The kernel's
-    /// sums have no tasks.
+    /// Sums by the name of the late task and the name of the waker. The waker's name is empty unless the sums are by
+    /// waker. The kernel's sums have no tasks.
     pub(super) tasks: BTreeMap<(String, String), Sum>,
     /// Whether outer functions of `stack` may be missing: it has the maximum length and does not end where the kernel
     /// is entered, or the kernel marked it as cut off.
@@ -318,7 +318,7 @@ fn sort(groups: &mut [Group]) {
 }
 
 impl Sums {
-    /// Replaces the sums of late operations by the kernel's sums of all operations.
+    /// Replaces the sums of late operations with the kernel's sums of all operations.
     pub(super) fn replace(&mut self, labels: &Labels) {
         let mut groups: HashMap<(Vec<String>, bool), Group> = HashMap::new();
         self.all = Sum::default();

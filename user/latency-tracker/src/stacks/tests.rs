@@ -52,7 +52,7 @@ fn plain(lines: &[String]) -> String {
     anstream::adapter::strip_str(&all).to_string()
 }
 
-/// Five sleeps of one thread, each of 60 ms, and three reads of another from a pipe, each of 200 ms.
+/// Five sleeps of one thread, each of 60 ms, and three reads of another thread from a pipe, each of 200 ms.
 fn two_reasons() -> Vec<Alert> {
     let mut all = Vec::new();
     for i in 0..5 {
@@ -157,7 +157,7 @@ fn read_by(names: &[&str], offset: u64, seq: u64, end: &str) -> Alert {
 }
 
 #[test]
-fn functions_of_a_program_follow_those_of_the_kernel() {
+fn functions_of_a_program_follow_the_functions_of_the_kernel() {
     let read = |user: &str| format!("stack=\"{READ}\" {user}");
     let addresses = "ustack=0x10,0x20 ustack_end=outermost";
     let all = [
@@ -237,7 +237,7 @@ fn functions_of_a_program_follow_those_of_the_kernel() {
 fn an_operation_counts_once_with_its_whole_delay() {
     let stack = |functions: &str| format!("stack=\"{functions}\"");
     let all = [
-        // Timed out, and ended later; its end has no stack.
+        // This operation timed out and ended later; the alert of its end has no stack.
         alert(1, 150, "timeout", 50, 7, &stack(SLEEP)),
         alert(2, 190, "late", 90, 7, ""),
         // A call that waits in two places.
@@ -247,7 +247,7 @@ fn an_operation_counts_once_with_its_whole_delay() {
         // The end of the first operation was not read: the next alert is about another operation of the thread.
         alert(6, 350, "timeout", 50, 9, &stack(READ)),
         alert(7, 450, "threshold", 30, 9, &stack(SLEEP)),
-        // Began before the instance.
+        // This operation began before the instance.
         alert(
             8,
             500,

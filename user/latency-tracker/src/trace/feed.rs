@@ -21,7 +21,7 @@ use super::identity;
 use super::kinds::{Kind, Named, kind};
 use super::several::{self, NEW, SECOND, nanoseconds};
 use super::steps::{Need, Sink, Steps};
-use super::told::Told;
+use super::told::{Saved, Told};
 use super::when::When;
 
 /// Number of events between two checks of the clock and the stop flag.
@@ -262,6 +262,7 @@ impl Source {
                 fault: None,
                 took: Duration::ZERO,
                 epoch,
+                saved: Saved::Trace(trace.to_path_buf()),
             },
             kinds,
         })
@@ -582,7 +583,7 @@ pub(super) mod tests {
         let whole = told(&trace);
         let file = trace.join("kernel/channel_0");
         let mut bytes = fs::read(&file).unwrap();
-        // These bytes include the header of an event, whose class becomes an unknown one.
+        // These bytes include the header of an event, whose class becomes unknown.
         bytes[2 * PACKET + 8000..2 * PACKET + 9000].fill(0xff);
         fs::write(&file, &bytes).unwrap();
         let one = told(&trace);

@@ -69,7 +69,7 @@ pub(super) fn are_shown(reader: &Reader) -> bool {
     several::in_all(reader, &kernels, &is_fork) && several::has_all_calls(reader, &kernels)
 }
 
-/// The time in which all processors show which files system calls work on. In a snapshot, a processor's stream of
+/// The time in which all CPUs show which files system calls work on. In a snapshot, a CPU's stream of
 /// system calls may start later than its stream of forks, if they are in different channels.
 pub(super) fn shown(reader: &Reader, kernels: &[bool]) -> (u64, u64) {
     let is_call = |class: &Class| kinds::kind(class).is_some_and(|kind| kind.is_call());
@@ -198,7 +198,7 @@ fn arguments(class: &Class, call: &str) -> Option<Arguments> {
         let path = names.into_iter().find_map(field)?;
         let directory = match call {
             "execveat" => field("fd"),
-            // If this call has an `fd`, the path is not relative to it: see inotify_add_watch.
+            // If this call has an `fd`, the path is not relative to that descriptor: see inotify_add_watch.
             _ => field("dfd"),
         };
         Some(Text(path, directory))
@@ -355,8 +355,8 @@ fn ioctl(fd: i32, command: Option<u64>) -> Access<'static> {
     }
 }
 
-/// A call without a name, by its number. Most architectures give a new call the same number. On the others, the number
-/// is larger, and may stand for any call.
+/// A call without a name, by its number. Most architectures give a new call the same number. On the other
+/// architectures, the number is larger, and may stand for any call.
 fn unknown(number: Option<u64>) -> Access<'static> {
     match number {
         // io_uring_setup, io_uring_enter and io_uring_register

@@ -12,7 +12,7 @@ use super::when::Mark;
 
 const DAY: i128 = 86_400 * SECOND as i128;
 
-/// The times and processors of events with certain names.
+/// The times and CPUs of events with certain names.
 #[derive(Debug, Default)]
 pub(crate) struct Finder {
     names: Vec<String>,

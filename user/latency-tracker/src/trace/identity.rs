@@ -143,7 +143,7 @@ mod tests {
         assert!(compact.id.starts_with("4fd49bd2-"), "{compact:?}");
         assert_ne!(compact.id, all.id);
         assert!(compact.host.is_some() && compact.boot.is_some() && compact.is_monotonic);
-        // Recorded in 2020 or later.
+        // The trace was recorded in 2020 or later.
         assert!(
             compact
                 .utc_offset

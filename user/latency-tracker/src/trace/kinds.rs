@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use lt_ctf::{Class, FieldIndex};
-use lt_model::{Disk, Events, Kind as Purpose, Priority, Release, Stage, What};
+use lt_model::{Disk, Events, Kind as Purpose, NOWHERE, Priority, Release, Stage, What};
 
 /// A kind of event that the model uses, with the fields to read.
 pub(super) enum Kind {
@@ -40,25 +40,25 @@ pub(super) enum Kind {
     Idle(FieldIndex),
     Ipi(String),
     IpiEnd,
-    Request(Stage, FieldIndex, FieldIndex, Operation),
+    Request(Stage, FieldIndex, FieldIndex, RequestFields),
     Remap([FieldIndex; 4], Option<FieldIndex>),
     Dirty(FieldIndex, FieldIndex),
     Completed(
         FieldIndex,
         Option<(FieldIndex, FieldIndex)>,
-        Operation,
+        RequestFields,
         Option<FieldIndex>,
     ),
 }
 
-/// The fields with the purpose of a request.
+/// The fields with a request's purpose and size.
 #[derive(Clone, Copy)]
-pub(super) struct Operation {
+pub(super) struct RequestFields {
     bits: Option<FieldIndex>,
     sectors: Option<FieldIndex>,
 }
 
-impl Operation {
+impl RequestFields {
     /// The purpose of a request, and its number of sectors, if that is recorded.
     fn of(self, event: &lt_ctf::Event<'_>) -> (Purpose, Option<u64>) {
         let bits = self.bits.and_then(|bits| match event.unsigned(bits) {
@@ -70,7 +70,7 @@ impl Operation {
     }
 }
 
-/// The purpose from LTTng's `RWBS_FLAG_*` bits. A request of another kind has none of the bits below.
+/// The purpose from LTTng's `RWBS_FLAG_*` bits. A request with another purpose has none of the bits below.
 fn of_bits(bits: u64) -> Purpose {
     const WRITE: u64 = 1;
     const DISCARD: u64 = 1 << 1;
@@ -152,7 +152,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             name: class.field(name),
         })
     };
-    let operation = Operation {
+    let fields = RequestFields {
         bits: field("rwbs"),
         sectors: field("nr_sector"),
     };
@@ -196,15 +196,9 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "workqueue_execute_start" => Kind::Work(field("function")?),
         "workqueue_execute_end" => Kind::WorkEnd,
         "power_cpu_idle" | "cpu_idle" => Kind::Idle(field("state")?),
-        "block_bio_queue" => {
-            Kind::Request(Stage::Queued, field("dev")?, field("sector")?, operation)
-        }
-        "block_getrq" => {
-            Kind::Request(Stage::Allocated, field("dev")?, field("sector")?, operation)
-        }
-        "block_rq_issue" => {
-            Kind::Request(Stage::Issued, field("dev")?, field("sector")?, operation)
-        }
+        "block_bio_queue" => Kind::Request(Stage::Queued, field("dev")?, field("sector")?, fields),
+        "block_getrq" => Kind::Request(Stage::Allocated, field("dev")?, field("sector")?, fields),
+        "block_rq_issue" => Kind::Request(Stage::Issued, field("dev")?, field("sector")?, fields),
         "block_bio_remap" => Kind::Remap(
             [
                 field("old_dev")?,
@@ -218,7 +212,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "block_rq_complete" => {
             let range = field("sector").zip(field("nr_sector"));
             let error = field("error").or_else(|| field("errors"));
-            Kind::Completed(field("dev")?, range, operation, error)
+            Kind::Completed(field("dev")?, range, fields, error)
         }
         // Before LTTng 2.6, every system call ended with this event.
         "exit_syscall" => Kind::Return,
@@ -316,7 +310,7 @@ impl Kind {
         })
     }
 
-    /// Whether this is `irq_work`, the interrupt that a processor sends to itself. A trace that records it is assumed
+    /// Whether this is `irq_work`, the interrupt that a CPU sends to itself. A trace that records it is assumed
     /// to record all interrupts that come from no device.
     pub(super) fn is_sent_to_itself(&self) -> bool {
         matches!(self, Self::Ipi(name) if name == "irq_work")
@@ -435,25 +429,30 @@ impl Kind {
             },
             Self::WorkEnd => What::WorkEnd,
             Self::Idle(state) => What::Idle {
-                // The state -1 means that the processor leaves an idle state.
+                // The state -1 means that the CPU leaves an idle state.
                 enters: unsigned(*state)? != u32::MAX,
             },
             Self::Ipi(ipi) => What::Ipi {
                 name: ipi.as_bytes(),
             },
             Self::IpiEnd => What::IpiEnd,
-            Self::Request(stage, dev, sector, operation) => {
+            Self::Request(stage, dev, sector, fields) => {
                 let disk = Disk(unsigned(*dev)?);
-                match operation.of(event) {
-                    (Purpose::Flush, Some(0)) if *stage == Stage::Issued => What::Flush { disk },
-                    // A request without sectors has no position: it waits for a flush, or is a command.
+                let (purpose, sectors) = fields.of(event);
+                let is_issued = *stage == Stage::Issued;
+                let sector = match (purpose, sectors) {
+                    (Purpose::Flush, Some(0)) if is_issued => return Some(What::Flush { disk }),
+                    // Such as SCSI and NVMe commands from user space.
+                    (_, Some(0)) if is_issued => NOWHERE,
+                    // A bio without sectors, which waits for a flush, for example.
                     (_, Some(0)) => return None,
-                    (_, sectors) => What::Request {
-                        stage: *stage,
-                        disk,
-                        sector: event.unsigned(*sector)?,
-                        sectors: sectors.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
-                    },
+                    _ => event.unsigned(*sector)?,
+                };
+                What::Request {
+                    stage: *stage,
+                    disk,
+                    sector,
+                    sectors: sectors.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
                 }
             }
             Self::Remap([old_dev, old_sector, dev, sector], sectors) => {
@@ -475,22 +474,28 @@ impl Kind {
                     disk: event.bytes(*bdi).and_then(disk_of),
                 }
             }
-            Self::Completed(dev, range, operation, error) => {
+            Self::Completed(dev, range, fields, error) => {
                 let error = error.and_then(|error| event.signed(error));
                 let has_failed = error.is_some_and(|error| error != 0);
+                let range = range.and_then(|(sector, sectors)| {
+                    Some((event.unsigned(sector)?, unsigned(sectors)?))
+                });
+                let (purpose, _) = fields.of(event);
+                let (kind, range) = match (purpose, range) {
+                    (Purpose::Flush, Some((_, 0))) => (purpose, None),
+                    // A command, perhaps with data, whose length is not recorded at its issue.
+                    (_, Some((NOWHERE, _))) => (Purpose::Other, Some((NOWHERE, 0))),
+                    // It has not ended: a SCSI disk reports an error, but no completed byte. The rest follows.
+                    (_, Some((_, 0))) if has_failed => return None,
+                    (Purpose::Other, Some((_, 0))) => (purpose, Some((NOWHERE, 0))),
+                    // It had no data, and waited for a flush. The kernel has cleared the flag that shows this.
+                    (_, Some((_, 0))) => (purpose, None),
+                    _ => (purpose, range),
+                };
                 What::Completed {
                     disk: Disk(unsigned(*dev)?),
-                    kind: match operation.of(event) {
-                        // It has not ended: a SCSI disk reports an error, but no completed byte. The rest follows.
-                        (Purpose::Plain | Purpose::Discard, Some(0)) if has_failed => return None,
-                        // It had no data, and waited for a flush. The kernel has cleared the flag that shows this.
-                        (Purpose::Plain, Some(0)) => Purpose::Flush,
-                        (kind, _) => kind,
-                    },
-                    range: range.and_then(|(sector, sectors)| {
-                        let sectors = unsigned(sectors).filter(|sectors| *sectors > 0)?;
-                        Some((event.unsigned(sector)?, sectors))
-                    }),
+                    range,
+                    kind,
                 }
             }
         })
@@ -631,18 +636,19 @@ mod tests {
                     disk: Disk(found),
                     sector,
                     sectors,
-                } => found == disk && (sector, sectors) == (128_056, 8),
+                } => found == disk && [(128_056, 8), (NOWHERE, 0)].contains(&(sector, sectors)),
                 _ => false,
             }))
         };
         assert_eq!(said("block:block_rq_complete", &fields), Some(Some(true)));
         assert_eq!(said("block:block_rq_issue", &fields), Some(Some(true)));
         assert_eq!(said("block:block_rq_merge", &fields), None);
-        // A command for no sectors.
+        // A command, whose sector is recorded as 0.
         let mut other = fields.clone();
+        other[10].2 = &[0; 8];
         other[11].2 = &none;
-        assert_eq!(said("block:block_rq_issue", &other), Some(None));
-        // Useless without the number of the disk.
+        assert_eq!(said("block:block_rq_issue", &other), Some(Some(true)));
+        // The event is useless without the number of the disk.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
     }
 
@@ -672,13 +678,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_a_completed_sector_is_not_the_end_of_a_flush() {
-        let ended = |error: i32, letters: &[u8]| {
+    fn a_completion_without_sectors_is_of_a_flush_a_command_or_neither() {
+        let ended = |error: i32, (sector, sectors): (u64, u32), letters: &[u8]| {
             let text = json!({"type": "null-terminated-string"});
             let fields = [
                 ("dev", unsigned(32), &(8u32 << 20).to_le_bytes()[..]),
-                ("sector", unsigned(64), &64u64.to_le_bytes()),
-                ("nr_sector", unsigned(32), &0u32.to_le_bytes()),
+                ("sector", unsigned(64), &sector.to_le_bytes()),
+                ("nr_sector", unsigned(32), &sectors.to_le_bytes()),
                 ("error", signed(32), &error.to_le_bytes()),
                 ("rwbs", text, letters),
             ];
@@ -690,18 +696,28 @@ mod tests {
             };
             let what = kind.what(&event, Release(7, 2));
             what.map(|what| match what {
-                What::Completed {
-                    kind, range: None, ..
-                } => kind,
+                What::Completed { kind, range, .. } => (kind, range),
                 other => panic!("{other:?}"),
             })
         };
-        for letters in [&b"R\0"[..], b"WS\0", b"D\0"] {
-            assert_eq!(ended(-5, letters), None);
+        for letters in [&b"R\0"[..], b"WS\0", b"D\0", b"WZ\0"] {
+            assert_eq!(ended(-5, (64, 0), letters), None);
         }
-        assert_eq!(ended(0, b"WS\0"), Some(Purpose::Flush));
-        assert_eq!(ended(-5, b"FF\0"), Some(Purpose::Flush));
-        assert_eq!(ended(-5, b"N\0"), Some(Purpose::Other));
+        assert_eq!(ended(0, (64, 0), b"WS\0"), Some((Purpose::Plain, None)));
+        let flush = (Purpose::Flush, None);
+        assert_eq!(ended(-5, (NOWHERE, 0), b"FF\0"), Some(flush));
+        // A command without data, with an error, with data, and with data as LTTng records it before Linux 5.18; then
+        // an operation on all zones.
+        let command = (Purpose::Other, Some((NOWHERE, 0)));
+        for (error, place, letters) in [
+            (0, (NOWHERE, 0), &b"N\0"[..]),
+            (-5, (NOWHERE, 0), b"N\0"),
+            (0, (NOWHERE, 8), b"N\0"),
+            (0, (NOWHERE, 8), b"R\0"),
+            (0, (0, 0), b"ZRA\0"),
+        ] {
+            assert_eq!(ended(error, place, letters), Some(command));
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(super) fn kernels(reader: &Reader) -> Vec<bool> {
     reader.traces().iter().map(is).collect()
 }
 
-/// A gap between two traces, in which nothing was recorded on a processor. Times are in ns of the traces' clock.
+/// A gap between two traces, in which nothing was recorded on a CPU. Times are in ns of the traces' clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) cpu: u32,
@@ -54,8 +54,8 @@ pub(super) fn check(
     }
     let mut spans = reader.spans();
     spans.retain(|span| kernels.get(span.trace) == Some(&true) && has_some(reader, span, has));
-    // The parts of one session are compared channel by channel: a channel's part may end later than the next part of
-    // another channel begins.
+    // The parts of one session are compared channel by channel: a channel's part may end after the next part of another
+    // channel begins.
     let uuid = |span: &Span| reader.traces().get(span.trace)?.schema.uuid();
     let session = spans.first().and_then(uuid);
     let is_one = session.is_some() && spans.iter().all(|span| uuid(span) == session);
@@ -92,9 +92,9 @@ pub(super) fn check(
     Ok(gaps)
 }
 
-/// The processors whose streams have the events of `has`, and the time that each stream covers, in ns: from the start of
-/// its first packet to the end of its last one. Empty unless LTTng recorded all kernel traces: only LTTng starts the
-/// first packet of a stream when the recording starts, and keeps one stream for each processor.
+/// The CPUs whose streams have the events of `has`, and the time that each stream covers, in ns: from the start of
+/// its first packet to the end of its last packet. Empty unless LTTng recorded all kernel traces: only LTTng starts the
+/// first packet of a stream when the recording starts, and keeps one stream for each CPU.
 pub(super) fn streams(
     reader: &Reader,
     kernels: &[bool],
@@ -131,8 +131,8 @@ pub(super) fn streams(
     streams
 }
 
-/// The times at the start and at the end of the trace in which some kind of event is not recorded: start, processor,
-/// end. A processor counts as recorded from the start of the kind that starts last to the end of the kind that ends
+/// The times at the start and at the end of the trace in which some kind of event is not recorded: start, CPU,
+/// end. A CPU counts as recorded from the start of the kind that starts last to the end of the kind that ends
 /// first.
 pub(super) fn dark(
     reader: &Reader,
@@ -215,7 +215,7 @@ fn is_twice(reader: &Reader, one: &Span, other: &Span) -> bool {
         }
 }
 
-/// Whether no packet is missing between two traces: `next` starts with the packet after the last one of `one`.
+/// Whether no packet is missing between two traces: `next` starts with the packet after the last packet of `one`.
 fn follows(reader: &Reader, one: &Span, next: &Span) -> bool {
     numbers(reader, one, next).is_some_and(|[one, next]| one.1.checked_add(1) == Some(next.0))
 }
@@ -284,9 +284,9 @@ pub(super) fn releases(reader: &Reader) -> Vec<Release> {
         .collect()
 }
 
-/// Whether kernels of arm64 recorded all kernel traces. Since Linux 5.10, each of their interrupts has a handler, even
-/// one that comes from no device. perf names the machine in a trace. LTTng does not, so its trace counts only in the
-/// boot that recorded it.
+/// Whether kernels of arm64 recorded all kernel traces. Since Linux 5.10, each of their interrupts has a handler,
+/// even an interrupt that comes from no device. perf names the machine in a trace. LTTng does not, so its trace
+/// counts only in the boot that recorded it.
 pub(super) fn has_no_vectors(reader: &Reader, kernels: &[bool]) -> bool {
     let this = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let is_of_this_boot = |trace: &Trace| {
@@ -351,7 +351,7 @@ mod tests {
         };
         assert!(is(r#"machine = "aarch64"; release = "6.1.0-18-arm64";"#));
         for other in [
-            // There, some interrupts have no handler.
+            // On Linux 5.4, some interrupts have no handler.
             r#"machine = "aarch64"; release = "5.4.0";"#,
             r#"machine = "x86_64"; release = "6.1.0";"#,
             r#"machine = "s390x"; release = "6.1.0";"#,
@@ -429,7 +429,7 @@ mod tests {
         let whole = of(&trace);
         assert_eq!(whole.len(), 2);
         assert!(whole.iter().all(|(_, begin, end)| begin < end));
-        // The first packet is missing, as in a ring, and the last one is cut.
+        // The first packet is missing, as in a ring, and the last packet is cut.
         let file = trace.join("kernel/channel_0");
         let bytes = fs::read(&file).unwrap();
         fs::write(&file, &bytes[PACKET..bytes.len() - PACKET / 2]).unwrap();
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chunks_of_a_recording_are_one() {
+    fn the_chunks_of_a_recording_are_one_trace() {
         let dir = two_parts(0);
         let whole = told(&dir.path().join("compact")).unwrap();
         let parts = told(&dir.path().join("parts")).unwrap();
@@ -496,7 +496,7 @@ mod tests {
     }
 
     /// Writes a trace of one CPU whose only packet ends at its last event. Each switch has its time, the thread that is
-    /// switched out, and the next one.
+    /// switched out, and the next thread.
     fn record(to: &Path, switches: [(u64, i32, i32); 2]) {
         const METADATA: &str = "/* CTF 1.8 */\n\
             typealias integer { size = 64; } := u64;\n\

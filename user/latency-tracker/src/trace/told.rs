@@ -2,7 +2,7 @@
 
 //! The result of reading a trace, with the reasons why it may be incomplete.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -37,6 +37,29 @@ pub(crate) struct Told {
     pub(super) took: Duration,
     /// Difference between the time since 1970 and CLOCK_MONOTONIC, ns, if the trace records it.
     pub(crate) epoch: Option<i128>,
+    /// What can be read again after this run.
+    pub(crate) saved: Saved,
+}
+
+/// What can be read again after the run that has read a trace.
+#[derive(Debug)]
+pub(crate) enum Saved {
+    /// The trace in this directory.
+    Trace(PathBuf),
+    /// The trace in this directory, and the `alert.json` of its capture.
+    Capture(PathBuf),
+    /// Nothing: `why` without -o removes the trace and the alerts.
+    Nothing,
+}
+
+impl Saved {
+    /// The directory of the trace.
+    pub(crate) fn trace(&self) -> Option<&Path> {
+        match self {
+            Self::Trace(trace) | Self::Capture(trace) => Some(trace),
+            Self::Nothing => None,
+        }
+    }
 }
 
 impl Told {
@@ -179,6 +202,7 @@ impl Told {
             fault: None,
             took: Duration::ZERO,
             epoch: None,
+            saved: Saved::Trace("TRACE".into()),
         }
     }
 
@@ -197,7 +221,7 @@ impl Told {
 mod tests {
     use super::*;
 
-    /// As recorded by `perf record -e sched:sched_switch,sched:sched_wakeup`.
+    /// A result as from a trace of `perf record -e sched:sched_switch,sched:sched_wakeup`.
     #[test]
     fn without_wakings_a_waker_may_be_another_thread() {
         let mut told = Told::made(Model::default(), 0);

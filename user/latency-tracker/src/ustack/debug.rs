@@ -89,7 +89,7 @@ fn path_of(id: &[u8]) -> PathBuf {
     Path::new(DIRECTORY).join(format!("{directory}/{name}.debug"))
 }
 
-/// Opens a debug file. The error is a sentence, also if a user other than root could have chosen the contents.
+/// Opens a debug file. Fails if a user other than root could have chosen the contents. The error is a sentence.
 fn open(path: &Path) -> Result<Option<File>, String> {
     // A pipe in place of the file must not block.
     let file = OpenOptions::new()

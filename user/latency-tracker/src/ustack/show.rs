@@ -8,10 +8,10 @@ use lt_proc::{Alert, UserEnd, UserFrame, UserNames, UserStack};
 /// A chain of at most this many functions is likely to be cut off.
 const FEW: usize = 2;
 
-const FEW_WHY: &str = "so few functions: the program probably has no frame pointers. Rebuild it with \
-     -fno-omit-frame-pointer, or use the build of a distribution that keeps them";
+const FEW_WHY: &str =
+    "the program probably has no frame pointers: rebuild it with -fno-omit-frame-pointer";
 
-/// Functions in which threads start: a chain that ends in one of them is complete.
+/// Functions in which threads start: a chain that ends in such a function is complete.
 const STARTS: [&str; 6] = [
     "_start",
     "main",

@@ -13,11 +13,17 @@ use crate::explain::owner;
 /// Maximum number of threads that are listed.
 const MOST: usize = 5;
 
-/// Lists the longest late operation of each thread, except `late` and the operations within it. The thread of `late` may
-/// have been late again. `lost` is the number of
-/// alerts that may be missing. `takes_pids` is whether `why -p` takes a PID here, which is not the case inside a PID
-/// namespace. Empty if there is no other late operation.
-pub(super) fn lines(late: &Alert, alerts: &[Alert], lost: u64, takes_pids: bool) -> Vec<String> {
+/// Lists the longest late operation of each thread, except `late` and the operations within it. The thread of `late`
+/// may be listed, too. `lost` is the number of alerts that may be missing. `takes_pids` is whether `why -p` takes a PID
+/// here, which is not the case inside a PID namespace. `clock` returns the time of day of a time of `CLOCK_MONOTONIC`.
+/// Empty if there is no other late operation.
+pub(super) fn lines(
+    late: &Alert,
+    alerts: &[Alert],
+    lost: u64,
+    takes_pids: bool,
+    clock: impl Fn(u64) -> String,
+) -> Vec<String> {
     let is_other = |alert: &&Alert| *alert != late && !is_inside(alert, late);
     let mut others: Vec<&Alert> = alerts.iter().filter(is_other).collect();
     others.sort_by_key(|alert| std::cmp::Reverse(alert.delay));
@@ -25,14 +31,14 @@ pub(super) fn lines(late: &Alert, alerts: &[Alert], lost: u64, takes_pids: bool)
     // A tid of 0 does not identify a thread.
     others.retain(|alert| alert.tid == 0 || threads.insert(alert.tid));
     let also = |alert: &&Alert| {
-        let is_again = alert.tid != 0 && alert.tid == late.tid;
-        let text = format!(
-            "{}: {}, {}, {}",
-            if is_again { "late again" } else { "also late" },
-            owner(alert),
-            what(alert),
-            took(alert)
-        );
+        // Another operation of this thread may be earlier, or be the call in which the explained delay occurred.
+        let is_again = alert.tid != 0 && alert.tid == late.tid && alert.start() >= late.time;
+        let (which, at) = match is_again {
+            true => ("late again", format!(", at {}", clock(alert.time))),
+            false => ("also late", String::new()),
+        };
+        let (who, what, took) = (owner(alert), what(alert), took(alert));
+        let text = format!("{which}: {who}, {what}, {took}{at}");
         out::wrap(&out::printable(&text), 2)
     };
     let mut lines: Vec<String> = others.iter().take(MOST).flat_map(also).collect();
@@ -76,6 +82,11 @@ mod tests {
         Alert::parse(&line).unwrap()
     }
 
+    fn lines(late: &Alert, alerts: &[Alert], lost: u64, takes_pids: bool) -> Vec<String> {
+        let clock = |time: u64| format!("14:03:{:02}", time / 10_000_000);
+        super::lines(late, alerts, lost, takes_pids, clock)
+    }
+
     const ORDERS: (u64, &str) = (185, "orders");
     const ARCHIVER: (u64, &str) = (192, "archiver");
 
@@ -111,8 +122,17 @@ mod tests {
         let late = alert("syscall", ORDERS, (50, 300));
         let alerts = [late.clone(), alert("offcpu", ORDERS, (310, 390))];
         // The same process: `why -p` might explain the same thread again.
-        let expected = "  late again: orders/185, off the CPU in state D, 80.00ms";
+        let expected = "  late again: orders/185, off the CPU in state D, 80.00ms, at 14:03:39";
         assert_eq!(lines(&late, &alerts, 0, true), [expected]);
+        // A call around the explained operation, which began before the recording, and an earlier operation.
+        for range in [(40, 310), (10, 50)] {
+            let other = alert("syscall", ORDERS, range);
+            let all = lines(&late, &[late.clone(), other], 0, true);
+            assert!(
+                all[0].starts_with("  also late: orders/185, pread64, "),
+                "{all:?}"
+            );
+        }
         // Nothing else was late, as far as is known.
         let inside = alert("offcpu", ORDERS, (60, 290));
         assert!(lines(&late, &[late.clone(), inside], 12, true).is_empty());

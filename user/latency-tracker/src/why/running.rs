@@ -9,8 +9,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use lt_common::{clock, out, pids};
 use lt_proc::Alert;
 
-use crate::analyze::show::Thread;
+use crate::analyze::show::{Thread, together};
 use crate::ustack::{since_boot, start_in};
+
+/// Maximum number of threads that are named; the others are counted.
+const NAMED: usize = 4;
 
 /// Returns a paragraph about the threads that still exist, with the start of their processes; empty if none exists.
 pub(super) fn paragraph(threads: &[Thread], alert: &Alert) -> String {
@@ -24,27 +27,28 @@ pub(super) fn paragraph(threads: &[Thread], alert: &Alert) -> String {
     })
 }
 
-/// `Still running: archiver/192, archiver/193 (process start 14:01:07).` The threads existed at `time`, since boot.
+/// `Still running: archiver (192, 193), process start 14:01:07.` The threads existed at `time`, since boot. Threads
+/// beyond [`NAMED`] are only counted.
 fn sentence(proc: &Path, threads: &[Thread], time: Duration) -> Option<String> {
     let (now, boot) = (SystemTime::now(), clock::since_boot());
-    let mut starts: Vec<(String, Vec<String>)> = Vec::new();
-    for thread in threads {
-        let Some(start) = start_of(proc, thread, time) else {
-            continue;
-        };
+    let running = |thread| Some((thread, start_of(proc, thread, time)?));
+    let running: Vec<(&Thread, Duration)> = threads.iter().filter_map(running).collect();
+    let mut starts: Vec<(String, Vec<&Thread>)> = Vec::new();
+    for &(thread, start) in running.iter().take(NAMED) {
         let start = utc(now, boot.saturating_sub(start))?;
-        let name = thread.comm.as_deref().unwrap_or_default();
-        let name = format!("{}/{}", out::printable(name), thread.tid);
         match starts.iter_mut().find(|(of, _)| *of == start) {
-            Some((_, names)) => names.push(name),
-            None => starts.push((start, vec![name])),
+            Some((_, threads)) => threads.push(thread),
+            None => starts.push((start, vec![thread])),
         }
     }
-    let each = starts.iter().map(|(start, names)| {
-        let names = names.join(", ");
-        format!("{names} (process start {start})")
+    let each = starts.into_iter().map(|(start, threads)| {
+        let threads = together(threads);
+        format!("{threads}, process start {start}")
     });
-    let each: Vec<_> = each.collect();
+    let mut each: Vec<_> = each.collect();
+    if let more @ 1.. = running.len().saturating_sub(NAMED) {
+        each.push(format!("and {}", out::plural(more, "other thread")));
+    }
     (!each.is_empty()).then(|| format!("Still running: {}.", each.join("; ")))
 }
 
@@ -60,7 +64,7 @@ fn utc(now: SystemTime, ago: Duration) -> Option<String> {
 }
 
 /// The start of the process of a thread, since boot. `None` if the thread has exited, or if a thread with another name,
-/// or one that started after `time`, has its number now.
+/// or a thread that started after `time`, has its number now.
 fn start_of(proc: &Path, thread: &Thread, time: Duration) -> Option<Duration> {
     let read = |file: String| {
         let bytes = fs::read(proc.join(file)).ok()?;
@@ -70,7 +74,7 @@ fn start_of(proc: &Path, thread: &Thread, time: Duration) -> Option<Duration> {
     let mut lines = status.lines();
     let process = lines.find_map(|line| line.strip_prefix("Tgid:"))?;
     let process = read(format!("{}/stat", process.trim()))?;
-    // Read last: if this is still the thread, the other files were its own, too.
+    // This file is read last: if the thread still has its number then, the other files belonged to it, too.
     let stat = read(format!("{}/stat", thread.tid))?;
     let (name, state) = stat.split_once('(')?.1.rsplit_once(')')?;
     let has_exited = state.trim_start().starts_with(['Z', 'X']);
@@ -100,6 +104,9 @@ mod tests {
             (193, 193, "a) (b", 'R', 300),
             (194, 194, "archiver", 'S', 9000),
             (195, 195, "archiver", 'Z', 100),
+            (201, 190, "archiver", 'S', 200),
+            (202, 190, "archiver", 'S', 200),
+            (203, 190, "archiver", 'S', 200),
         ] {
             let own = proc.join(tid.to_string());
             fs::create_dir(&own).unwrap();
@@ -130,9 +137,17 @@ mod tests {
 
         let threads = [190, 192, 194].map(|tid| thread(tid, "archiver"));
         let said = sentence(proc, &threads, time).unwrap();
-        let begin = "Still running: archiver/190, archiver/192 (process start ";
-        assert!(said.starts_with(begin) && said.ends_with(")."), "{said}");
+        let begin = "Still running: archiver (190, 192), process start ";
+        assert!(said.starts_with(begin) && said.ends_with('.'), "{said}");
+        let one = sentence(proc, &threads[..1], time).unwrap();
+        let begin = "Still running: archiver/190, process start ";
+        assert!(one.starts_with(begin), "{one}");
         assert_eq!(sentence(proc, &threads[2..], time), None);
+        let threads = [190, 194, 192, 201, 202, 203].map(|tid| thread(tid, "archiver"));
+        let said = sentence(proc, &threads, time).unwrap();
+        let begin = "Still running: archiver (190, 192, 201, 202), process start ";
+        let end = "; and 1 other thread.";
+        assert!(said.starts_with(begin) && said.ends_with(end), "{said}");
     }
 
     #[test]

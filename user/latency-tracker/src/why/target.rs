@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use lt_common::exec::Exec;
 use lt_common::group::{self, Followed};
-use lt_common::instance::Refusal;
-use lt_common::pids::are_numbered_as_in_alerts;
+use lt_common::out::printable;
+use lt_common::pids::comm;
 use lt_proc::{Fields, Setting};
 
 use super::args::WhyArgs;
-use crate::run::descendants;
+use crate::run::{TREE, descendants, refuse_pid_namespace};
 
 /// The watched target.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// Its name in messages.
+    /// The target's name in messages.
     pub(super) name: String,
     /// The filter that selects the watched tasks; empty for all tasks, or for a disk.
     filter: Vec<Setting>,
@@ -36,7 +36,7 @@ pub(super) struct Target {
 pub(super) struct Part {
     /// The last part of the instance's name.
     pub(super) name: &'static str,
-    /// Its operations, for a table.
+    /// The instance's operations, for a table.
     pub(super) what: &'static str,
     pub(super) tracker: &'static str,
     pub(super) settings: Vec<Setting>,
@@ -54,16 +54,11 @@ impl Target {
             waits: args.waits || !args.command.is_empty(),
         };
         if let Some(pid) = args.pid {
-            if !are_numbered_as_in_alerts(Path::new("/")) {
-                let elsewhere =
-                    "inside a PID namespace, a process has another ID than in the kernel";
-                let text = format!("-p {pid}: {elsewhere}");
-                return Err(Refusal::new(text, "run it outside the container").into());
-            }
-            if !Path::new("/proc").join(pid.to_string()).is_dir() {
+            refuse_pid_namespace(&format!("-p {pid}"))?;
+            let Some(comm) = comm(Path::new("/proc"), pid) else {
                 bail!("-p {pid}: there is no such process");
-            }
-            target.name = process(pid);
+            };
+            target.name = format!("{}/{pid}", printable(&String::from_utf8_lossy(&comm)));
             target.filter = vec![setting("pid", &pid.to_string())];
         } else if let Some(unit) = &args.unit {
             target.name.clone_from(unit);
@@ -85,7 +80,7 @@ impl Target {
     /// Limits the target to the cgroup with this path.
     fn limit_to(&mut self, path: &str) {
         self.followed = group::directory(path).and_then(Followed::at);
-        // By its number, all instances watch the same cgroup, even if another one has the path meanwhile.
+        // The number makes all instances watch one cgroup, even if another cgroup has its path by now.
         let number = self.followed.as_ref().map(|of| of.number().to_string());
         self.filter = vec![setting(CGROUP, number.as_deref().unwrap_or(path))];
     }
@@ -100,7 +95,7 @@ impl Target {
         self.filter.iter().any(|setting| setting.key == CGROUP)
     }
 
-    /// The directory of the unit's cgroup, which may have moved to another slice; asks systemd.
+    /// Asks systemd for the directory of the unit's cgroup, which may have moved to another slice.
     pub(super) fn moved_to(&self) -> Option<PathBuf> {
         let path = cgroup_of(self.unit.as_deref()?, Path::new(BOOTED)).ok()?;
         group::directory(&path)
@@ -141,7 +136,7 @@ impl Target {
         parts
     }
 
-    /// The instance that records the stacks of sleeps which are not late themselves. `None` if no tasks are watched.
+    /// The instance that records the stacks of sleeps that are not late themselves. `None` if no tasks are watched.
     pub(super) fn stacks(&self) -> Option<Part> {
         let [.., sleeps] = self.of_tasks();
         self.disk.is_none().then_some(Part {
@@ -181,13 +176,18 @@ impl Target {
         ]
     }
 
+    /// A sentence about waits for a disk that its instance does not see; `None` for another target.
+    pub(super) fn not_seen(&self) -> Option<&'static str> {
+        self.disk.is_some().then_some(NOT_SEEN)
+    }
+
     /// Whether LTTng's session daemon may be in the target although the user did not choose it.
     pub(super) fn may_include_lttng(&self) -> bool {
         self.unit.is_none() && !self.filter.iter().any(|setting| setting.key == "pid")
     }
 
-    /// Whether a long operation of this tracker is late. Unless `waits` is set, sleeps that a signal can end are not:
-    /// the `syscall` instance watches them, and distinguishes the calls that wait for work.
+    /// Whether a long operation of this tracker is late. Unless `waits` is set, sleeps that a signal can end are not
+    /// late: the `syscall` instance watches them, and distinguishes the calls that wait for work.
     pub(super) fn matters(&self, tracker: &str, fields: &Fields) -> bool {
         let state = fields.text("state");
         let is_stuck = state.is_some_and(|state| state.starts_with(['D', 'T']));
@@ -204,30 +204,25 @@ impl Target {
 /// The filter by cgroup.
 pub(super) const CGROUP: &str = "cgroup";
 
-/// The setting that extends the filter by process to its descendants.
-const TREE: &str = "tree";
+const NOT_SEEN: &str = "Not seen with --disk: waits before a request exists (for a free tag, or for throttling). \
+    `why` without a target shows them.";
 
 const SLEEPS: &str = "sleeps, including waits for work";
-
-/// The name of a process in messages.
-fn process(pid: u32) -> String {
-    let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    format!("{}/{pid}", lt_common::out::printable(comm.trim_end()))
-}
 
 /// A directory that exists if systemd is the init process, see sd_booted(3).
 const BOOTED: &str = "/run/systemd/system";
 
+const INSTEAD: &str = "use -p PID, -p NAME or --cgroup PATH instead";
+
 /// The cgroup of an active unit. `booted` is [`BOOTED`].
 fn cgroup_of(unit: &str, booted: &Path) -> Result<String> {
     if !booted.is_dir() {
-        bail!("--unit {unit}: systemd is not running here; use -p PID or --cgroup PATH instead");
+        bail!("--unit {unit}: systemd is not running here; {INSTEAD}");
     }
     let show = ["show", "--property=ControlGroup", "--value", "--", unit];
     let shown = Exec::new("systemctl", show).output();
-    let path = shown.with_context(|| {
-        format!("--unit {unit}: systemd does not answer; use -p PID or --cgroup PATH instead")
-    })?;
+    let about = || format!("--unit {unit}: systemd does not answer; {INSTEAD}");
+    let path = shown.with_context(about)?;
     match path.trim() {
         "" => bail!("--unit {unit}: not active, or no such unit"),
         path => Ok(path.to_string()),
@@ -243,7 +238,7 @@ fn setting(key: &str, value: &str) -> Setting {
 
 #[cfg(test)]
 impl Target {
-    /// The process 7.
+    /// Process 7.
     pub(super) fn of_process(waits: bool) -> Self {
         Self {
             name: "x/7".into(),
@@ -305,7 +300,7 @@ mod tests {
         let error = cgroup_of("nginx.service", Path::new("/no/such/directory")).unwrap_err();
         assert_eq!(
             format!("{error:#}"),
-            "--unit nginx.service: systemd is not running here; use -p PID or --cgroup PATH instead"
+            "--unit nginx.service: systemd is not running here; use -p PID, -p NAME or --cgroup PATH instead"
         );
     }
 
@@ -326,6 +321,7 @@ mod tests {
         assert_eq!(all.parts().len(), 5);
         let disk = Target::of_disk("sda");
         assert!(disk.may_include_lttng() && disk.stacks().is_none());
+        assert!(disk.not_seen().is_some() && all.not_seen().is_none());
         let parts = disk.parts();
         assert_eq!(parts.len(), 1);
         assert_eq!(parts[0].settings[1], setting("dev", "sda"));

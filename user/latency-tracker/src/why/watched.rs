@@ -107,23 +107,24 @@ impl Watch {
 pub(super) struct Delays {
     histogram: Histogram,
     max: u64,
-    /// That time, `CLOCK_MONOTONIC`, ns.
+    /// The end of the time that these delays cover, `CLOCK_MONOTONIC`, ns.
     time: u64,
 }
 
 impl Delays {
     fn read(root: &ProcRoot, name: &str) -> Result<Self> {
-        // Read first: these reads, if late, are operations of this run themselves, which end after this time.
-        let time = clock::monotonic();
+        // The open and the reads are operations of this run themselves. The histogram counts its own open, which ends
+        // before this time, but not the reads, which end after it.
+        let (histogram, time) = root.histogram_at(name, clock::monotonic)?;
         Ok(Self {
-            histogram: root.histogram(name)?,
+            histogram,
             max: root.stats(name)?.count("max"),
             time,
         })
     }
 
-    /// The longest delay since `earlier`, ns, of an operation that is not in `ours`: see [`Watch::ours`]. Exact if no
-    /// delay was longer; otherwise up to an eighth more.
+    /// The longest delay since `earlier`, ns, of an operation that is not in `ours`: see [`Watch::ours`]. Exact if
+    /// it is the longest delay of the instance; otherwise up to an eighth more.
     fn longest_since(&self, earlier: &Self, ours: &[(u64, u64)]) -> Option<u64> {
         let since = self.histogram.since(&earlier.histogram);
         let last = since.buckets.iter().rfind(|bucket| {
@@ -196,8 +197,8 @@ impl<'a> Watched<'a> {
     }
 
     /// Sets the threshold. With `worst`, an operation of a command raises an alert only if it takes longer than all
-    /// earlier ones. For other targets, the kernel must not do this: an operation that does not count, such as one of
-    /// this run, would hide shorter ones that count. See [`Self::raise`].
+    /// earlier operations. For other targets, the kernel must not do this: an operation that does not count, such as an
+    /// operation of this run, would hide shorter operations that count. See [`Self::raise`].
     pub(super) fn arm(&mut self, over: Nanos, worst: bool) -> Result<()> {
         let worst = u8::from(worst && self.target.is_command());
         for watch in &mut self.instances {
@@ -220,10 +221,10 @@ impl<'a> Watched<'a> {
         Ok(())
     }
 
-    /// Raises the threshold of each instance to the longest of these late operations: from now on, only a longer one
-    /// is of interest. For a command, the kernel has done this. An operation that began before `began` does not raise
-    /// the threshold, since a shorter one may be explained better. The threshold of sleeps stays if most of them do not
-    /// count as late.
+    /// Raises the threshold of each instance to the longest of these late operations: from now on, only a longer
+    /// operation is of interest. For a command, the kernel has done this. An operation that began before `began` does
+    /// not raise the threshold, since a shorter operation may be explained better. The threshold of sleeps stays if
+    /// most sleeps do not count as late.
     pub(super) fn raise(&mut self, late: &[Alert], began: u64) -> Result<()> {
         let target = self.target;
         if target.is_command() {
@@ -275,7 +276,7 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Looks whether the target has another cgroup, and if so, limits the instances to that one.
+    /// Looks whether the target has another cgroup, and if so, limits the instances to the new cgroup.
     pub(super) fn look(&mut self) -> Result<()> {
         let target = self.target;
         let Some(followed) = &mut self.followed else {
@@ -343,8 +344,8 @@ impl<'a> Watched<'a> {
         Ok(seen)
     }
 
-    /// The recorded sleeps of the thread within a late operation which are not in `known`, nor late themselves. Their
-    /// stacks show where the thread slept.
+    /// The recorded sleeps of the thread within a late operation, except those in `known` and late sleeps. Their stacks
+    /// show where the thread slept.
     pub(super) fn sleeps(&mut self, late: &Alert, known: &[Alert]) -> Result<Vec<Alert>> {
         let mut sleeps: Vec<Alert> = Vec::new();
         let watches = self.instances.iter().chain(&self.stacks);
@@ -386,14 +387,11 @@ impl<'a> Watched<'a> {
             .sum()
     }
 
-    /// The alerts that were not raised or found no place in a ring, and the operations that could not be tracked.
-    pub(super) fn lost(&self) -> (u64, u64) {
+    /// The number of operations that could not be tracked.
+    pub(super) fn lost(&self) -> u64 {
         let all = self.instances.iter();
         let all = all.filter_map(|watch| self.root.stats(&watch.name).ok());
-        all.fold((0, 0), |(alerts, operations), stats| {
-            let of_it = stats.count("alerts_suppressed") + stats.count("alerts_lost");
-            (alerts + of_it, operations + stats.lost())
-        })
+        all.map(|stats| stats.lost()).sum()
     }
 
     /// The longest operation so far in the instances that show the usual delays.
@@ -472,7 +470,7 @@ impl<'a> Watched<'a> {
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
         for watch in self.instances.iter().chain(&self.stacks) {
-            // Another program may have removed it.
+            // Another program may have removed the instance.
             if self.root.instance(&watch.name).is_ok()
                 && let Err(error) = self.root.remove(&watch.name)
             {
@@ -499,7 +497,7 @@ pub(super) fn fifo(path: &Path) -> std::fs::File {
     use nix::sys::stat::Mode;
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
-    // Without a process that can write to it, the file would end.
+    // Without a process that can write to the file, reading it would end.
     let mut options = std::fs::OpenOptions::new();
     options.read(true).write(true).open(path).unwrap()
 }
@@ -543,13 +541,13 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_delay_since_some_time_is_in_the_last_bucket_that_grew() {
+    fn the_longest_delay_since_a_reading_is_in_the_last_bucket_that_grew() {
         let before = delays(1_570, "100 112 5\n1536 1664 1\n");
         let since = |max, histogram: &str| delays(max, histogram).longest_since(&before, &[]);
         assert_eq!(since(1_570, "100 112 5\n1536 1664 1\n"), None);
         let shorter = "100 112 9\n240 256 1\n1536 1664 1\n";
         assert_eq!(since(1_570, shorter), Some(255));
-        // It is not longer than the longest of all.
+        // The result is at most the longest delay of all.
         assert_eq!(since(1_570, "100 112 5\n1536 1664 2\n"), Some(1_570));
         assert_eq!(since(1_600, "100 112 5\n1536 1664 2\n"), Some(1_600));
     }
@@ -571,13 +569,13 @@ mod tests {
         // Another process has the other delay of this bucket.
         assert_eq!(since(&[longest, (6000, 250)]), Some(255));
         assert_eq!(since(&[(6000, 250), (7000, 240), longest]), Some(111));
-        // These ended before the threshold was set, or are not in the histogram yet.
+        // These operations ended before the threshold was set, or are not in the histogram yet.
         assert_eq!(since(&[(900, 1_570), (9000, 1_570)]), Some(1_570));
     }
 
-    /// The read of the histogram is not in the histogram that it returns.
+    /// The histogram counts its own open, but not its own read.
     #[test]
-    fn a_slow_read_of_the_delays_ends_after_their_time() {
+    fn the_time_of_the_delays_is_between_the_open_and_the_read() {
         use nix::sys::stat::Mode;
         let directory = tempfile::tempdir().unwrap();
         let instance = directory.path().join("request");
@@ -587,15 +585,17 @@ mod tests {
         let mode = Mode::S_IRUSR | Mode::S_IWUSR;
         nix::unistd::mkfifo(histogram.as_path(), mode).unwrap();
         let written = std::thread::spawn(move || {
-            // Waits for the reader.
+            let before = clock::monotonic();
+            // Waits for the reader, whose open ends only now.
             let mut file = std::fs::File::create(&histogram).unwrap();
-            let time = clock::monotonic();
-            writeln!(file, "64 72 1").unwrap();
-            time
+            // More than a pipe holds, so the write ends only during the read.
+            let text = " ".repeat(2 << 20) + "\n64 72 1\n";
+            file.write_all(text.as_bytes()).unwrap();
+            before..=clock::monotonic()
         });
         let delays = Delays::read(&ProcRoot::new(directory.path()), "request").unwrap();
         assert_eq!(delays.longest_since(&Delays::default(), &[]), Some(70));
-        assert!(delays.time <= written.join().unwrap());
+        assert!(written.join().unwrap().contains(&delays.time));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Dir, busiest, run, steps};
 
 /// Each step of the path is in the picture, at its time, and so is the activity of threads and
-/// processors.
+/// CPUs.
 #[test]
 fn a_picture_has_the_path_of_the_text() {
     let dir = Dir::with_traces("picture");
@@ -47,7 +47,7 @@ fn a_picture_has_the_path_of_the_text() {
                     .map(|s| (s.0, s.1))
                     .collect::<Vec<_>>()
             );
-            // The thread itself has an entry at any time, and no processor does two things at once.
+            // The thread itself has an entry at any time, and no CPU does two things at once.
             let own = of("Threads")
                 .into_iter()
                 .find(|t| drawn.tracks[t].0.ends_with(&format!("/{tid}")));
@@ -116,7 +116,7 @@ fn an_alert_is_drawn_with_its_path() {
 }
 
 #[test]
-fn a_picture_that_cannot_be_written_is_said_and_leaves_nothing() {
+fn a_picture_that_cannot_be_written_is_reported_and_leaves_nothing() {
     let dir = Dir::with_traces("unwritten");
     let tid = &busiest(&dir, "compact")[0];
     let before = fs::read_dir(&dir.0).unwrap().count();
@@ -351,7 +351,7 @@ fn alerts_have_their_time_lines() {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_is_said_and_leaves_nothing() {
+fn a_page_that_cannot_be_written_is_reported_and_leaves_nothing() {
     let dir = Dir::with_traces("page-unwritten");
     let tid = &busiest(&dir, "compact")[0];
     let before = fs::read_dir(&dir.0).unwrap().count();

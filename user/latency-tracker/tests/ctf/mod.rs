@@ -246,8 +246,9 @@ pub(crate) fn reclaims(directory: &Path) {
     events.write(directory);
 }
 
-/// Writes a trace in which three packets are sent and received by `lo`: a thread reads one, and two are freed, one of
-/// them after it has been merged into its predecessor. A fourth one is received, passed to GRO, and freed there.
+/// Writes a trace in which three packets are sent and received by `lo`: a thread reads the first packet, and the
+/// other two are freed, the last one after it has been merged into its predecessor. A fourth packet is received, passed
+/// to GRO, and freed there.
 pub(crate) fn packets(directory: &Path) {
     let mut events = Events::new();
     events.switch(IDLE, SERVER);

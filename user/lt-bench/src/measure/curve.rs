@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_fall_from_one_and_what_is_over_counts() {
+    fn shares_fall_from_one_and_include_samples_above_the_bins() {
         let curve = Curve {
             bins: Histogram {
                 buckets: vec![bin(0, 1000, 90), bin(1000, 2000, 0), bin(5000, 6000, 9)],

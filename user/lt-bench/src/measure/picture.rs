@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn each_curve_is_a_line_and_a_word_and_decades_are_marked() {
+    fn each_curve_has_a_line_and_a_legend_and_decades_are_marked() {
         let curves = [
             curve("ours", &[(20, 22, 990), (1000, 1152, 10)], 1100),
             curve("<rtla>", &[(1000, 2000, 100)], 90_000),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn no_curve_and_odd_ones_are_pictures_too() {
+    fn no_curve_and_odd_curves_make_valid_pictures() {
         for curves in [
             vec![],
             vec![curve("z", &[(0, 1, 1)], 0)],

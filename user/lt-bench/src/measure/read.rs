@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use super::Curve;
 
-/// A fault of a file.
+/// Why a file cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unreadable {
     /// The file has none of the formats.
@@ -63,10 +63,10 @@ pub fn read(text: &str) -> Result<Vec<Curve>, Unreadable> {
     }
 }
 
-/// `cyclictest --json`, `oslat --json`.
+/// The output of `cyclictest --json` and `oslat --json`.
 #[derive(Deserialize)]
 struct RtTests {
-    /// cyclictest: 1 with -N.
+    /// 1 if cyclictest ran with -N.
     #[serde(default)]
     resolution_in_ns: u8,
     thread: BTreeMap<String, Thread>,
@@ -79,11 +79,11 @@ struct Thread {
     min: Option<f64>,
     avg: Option<f64>,
     max: Option<f64>,
-    /// cyclictest: the number of samples.
+    /// Number of samples; only cyclictest has it.
     cycles: Option<u64>,
 }
 
-/// `bench loop --json`, `bench timer --json`.
+/// The output of `bench loop --json` and `bench timer --json`.
 #[derive(Deserialize)]
 struct Ours {
     series: Vec<Series>,
@@ -241,7 +241,7 @@ fn rows(text: &str) -> Result<Vec<Curve>, Unreadable> {
         if let Some(key) = first.strip_suffix(':') {
             summary(&mut columns, key, words);
             if key == "ALL" {
-                // The lines from here on summarise all CPUs.
+                // All further lines summarise all CPUs.
                 break;
             }
             continue;
@@ -417,7 +417,7 @@ ALL:        IRQ       Thr\ncount:     2000      2000\nmin:          0         2\
     }
 
     #[test]
-    fn what_is_wrong_is_reported() {
+    fn an_invalid_file_is_reported() {
         for (text, says) in [
             ("", "no known histogram"),
             ("hello\nworld\n", "no known histogram"),

@@ -189,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_bins_are_those_of_the_module() {
+    fn the_bins_are_as_in_the_module() {
         assert_eq!(BINS, module::BUCKETS);
         for i in 0..BINS {
             assert_eq!(bounds(i), module::bounds(i), "bin {i}");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_of_the_kernel_is_as_good_as_its_samples() {
+    fn a_slice_of_the_kernel_equals_its_samples() {
         let slice = Slice {
             loops: 4,
             min: 10,

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rare_comes_first_and_the_tick_is_usual() {
+    fn a_rare_counter_comes_first_and_the_tick_is_usual() {
         let mut usual = Usual::default();
         // 250 times in one second.
         usual.learn(&counts(0, 0), &counts(250, 0), 1_000_000_000);

@@ -102,7 +102,7 @@ impl Kind {
     }
 }
 
-/// `--rate`.
+/// The value of `--rate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
     Full,

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_is_that_of_the_streams() {
+    fn the_size_is_the_size_of_the_streams() {
         let dir = tempfile::tempdir().unwrap();
         let kernel = dir.path().join("kernel");
         fs::create_dir_all(kernel.join("index")).unwrap();

@@ -2,10 +2,10 @@
 
 //! Generates events at a rate.
 //!
-//! The thread reads the clock until the next event is due, and generates it; it never sleeps. If it
-//! was kept from its CPU for longer than the time between two events, the events of that time are
-//! skipped: catching up would be a burst at a higher rate. The rate is therefore at most the
-//! requested rate, and the actual rate is reported.
+//! The thread reads the clock until the next event is due, then generates the event; it never
+//! sleeps. If the thread was kept from its CPU for longer than the time between two events, the
+//! events of that time are skipped: catching up would be a burst at a higher rate. The rate is
+//! therefore at most the requested rate, and the actual rate is reported.
 //!
 //! The time of each event is recorded, from the reading of the clock before it to the reading after
 //! it, and thus includes the time of one reading.
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_kept_and_never_passed() {
+    fn a_rate_is_kept_and_never_exceeded() {
         let plan = Plan {
             gap: Some(100.0),
             ..PLAN
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_not_made_up_for() {
+    fn missed_events_are_not_made_up_for() {
         let plan = Plan {
             gap: Some(100.0),
             ..PLAN

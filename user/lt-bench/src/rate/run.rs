@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_in_a_line() {
+    fn a_run_is_shown_in_a_line() {
         let text = run(
             1000,
             1900,

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_lost_once_is_no_answer() {
+    fn a_rate_that_lost_once_is_not_an_answer() {
         // The first run at each rate up to 1,000,000 loses nothing. The second run loses events
         // above 500,000.
         let mut seen = Vec::new();

@@ -15,7 +15,8 @@ import time
 
 PR_SET_PDEATHSIG = 1
 
-# Dies with its parent: during a run, nothing reads standard input, so its end would go unnoticed.
+# Dies with its parent: during a run, nothing reads standard input, so the end of the parent would
+# go unnoticed.
 ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 event = ctypes.CDLL("liblttng-ust-cyg-profile-fast.so.1").__cyg_profile_func_enter
 event.argtypes = (ctypes.c_void_p, ctypes.c_void_p)

@@ -25,7 +25,7 @@ pub struct Followed {
     due: Instant,
     /// Number of successors so far.
     successors: usize,
-    /// Sum of the times for which they existed unwatched, at most.
+    /// Upper bound of the total time for which successors existed unwatched.
     unseen: Duration,
 }
 
@@ -91,8 +91,8 @@ impl Followed {
         }
     }
 
-    /// Notes that the successor with this number is watched from now on. Returns how long it has existed unwatched, at
-    /// most.
+    /// Notes that the successor with this number is watched from now on. Returns an upper bound of the time for which
+    /// it existed unwatched.
     pub fn watch(&mut self, number: u64) -> Duration {
         let now = Instant::now();
         let unseen = now - self.looked;
@@ -104,7 +104,7 @@ impl Followed {
         unseen
     }
 
-    /// The number of successors so far, and the sum of the times for which they existed unwatched, at most.
+    /// The number of successors so far, and an upper bound of the total time for which they existed unwatched.
     pub fn unseen(&self) -> (usize, Duration) {
         (self.successors, self.unseen)
     }
@@ -125,7 +125,7 @@ mod tests {
         let mut followed = Followed::at(path("web")).unwrap();
         let first = followed.number();
         assert_eq!(followed.look(|| panic!("not needed")), None);
-        // The first directory continues to exist, so that the new one cannot get its number.
+        // The first directory continues to exist, so that the new directory cannot get its number.
         fs::rename(path("web"), path("first")).unwrap();
         assert_eq!(followed.look(|| None), Some(Change::Removed));
         assert_eq!(followed.look(|| None), None);
@@ -134,7 +134,7 @@ mod tests {
         assert_ne!(first, second);
         let new = Some(Change::New(second));
         assert_eq!(followed.look(|| panic!("not needed")), new);
-        // Found again until it is watched, and meanwhile the time counts.
+        // Until the successor is watched, each look finds it, and its unwatched time grows.
         let looked = followed.looked;
         assert_eq!(followed.look(|| None), new);
         assert_eq!(followed.looked, looked);

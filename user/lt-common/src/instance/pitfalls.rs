@@ -51,8 +51,8 @@ fn no_such_device(name: &str, sys: &Path) -> Option<String> {
     ))
 }
 
-/// Returns a hint about a disk that the kernel refused: the disks below it, if its driver sends bios on to others (device
-/// mapper, md).
+/// Returns a hint about a disk that the kernel refused: the disks below it, if its driver passes bios on to other disks
+/// (device mapper, md).
 fn disks_below(name: &str, sys: &Path) -> Option<String> {
     let kind = if name.contains(':') {
         "dev/block"
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matches_nothing_now_is_reported() {
+    fn a_setting_that_matches_nothing_now_is_reported() {
         let sys = sys(
             "match",
             &[

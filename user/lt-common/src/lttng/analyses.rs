@@ -55,16 +55,16 @@ const OF_PACKETS: [&str; 11] = [
 ];
 /// System calls that wait for a user-space lock.
 const OF_FUTEXES: &str = "futex,futex_wait,futex_waitv";
-/// Names of the threads that existed before the trace, of disks, and of interrupt lines. LTTng writes these events once,
-/// when the session starts.
+/// Names of the threads that existed before the trace, of disks, and of interrupt lines. LTTng writes these events
+/// once, when the session starts.
 const OF_NAMES: [&str; 3] = [
     "lttng_statedump_process_state",
     "lttng_statedump_block_device",
     "lttng_statedump_interrupt",
 ];
 
-/// Descriptors that were open before the trace, and events that change the descriptors of a process, for the names of the
-/// files that system calls work on.
+/// Descriptors that were open before the trace, and events that change the descriptors of a process, for the names of
+/// the files that system calls work on.
 const OF_FILES: [&str; 3] = [
     "lttng_statedump_file_descriptor",
     "sched_process_fork",
@@ -74,7 +74,7 @@ const OF_FILES: [&str; 3] = [
 const NUM_SUBBUF: u64 = 8;
 /// Size of the smallest sub-buffer.
 const LEAST: u64 = 64 << 10;
-/// The buffers of all CPUs take at most the memory divided by this, unless they are the smallest.
+/// The buffers of all CPUs take at most the memory divided by this number, unless they have the smallest size.
 const SHARE: u64 = 16;
 
 impl Analysis {
@@ -143,7 +143,7 @@ pub fn buffers_for(analyses: &[Analysis]) -> Buffers {
     buffers_within(memory / SHARE / cpus, analyses)
 }
 
-/// Buffers for these analyses that take at most `room` bytes for each CPU, unless they are the smallest.
+/// Buffers for these analyses that take at most `room` bytes for each CPU, unless they have the smallest size.
 fn buffers_within(room: u64, analyses: &[Analysis]) -> Buffers {
     let sizes = analyses.iter().map(|analysis| analysis.subbuf_size());
     let mut subbuf_size = sizes.max().unwrap_or(LEAST);
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_several_analyses_read_is_recorded_once() {
+    fn an_event_of_several_analyses_is_recorded_once() {
         for one in Analysis::value_variants() {
             let (events, _) = events_for(&[*one]);
             assert!(events.contains(&"sched_switch".to_string()), "{one:?}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The kernel events that a flight recorder records by default, and which of them this LTTng supports.
+//! The kernel events that a flight recorder records by default, and whether this LTTng has probes for them.
 
 use anyhow::{Result, bail};
 
@@ -19,7 +19,7 @@ pub(super) const OF_THREADS: [&str; 6] = [
 /// Stages of a request.
 pub(super) const OF_REQUESTS: [&str; 3] =
     ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
-/// Shows which disk was waited for, however it signals completion.
+/// Shows for which disk a thread waited, however that disk signals completion.
 const OF_DISKS: &str = "block_rq_complete";
 /// Stages before completion: a bio is submitted and gets a request, and the request is issued.
 pub(super) const OF_PLACES: [&str; 5] = [
@@ -123,8 +123,8 @@ impl Known {
         }
     }
 
-    /// Splits `events` into those with a probe and those without. Adds the alerts to the first list if it is not empty
-    /// and LTTng has a probe for them.
+    /// Splits `events` into events with a probe and events without a probe. Adds the alerts to the first list if that
+    /// list is not empty and LTTng has a probe for alerts.
     pub fn split(&self, events: Vec<String>) -> (Vec<String>, Vec<String>) {
         let (mut there, missing): (Vec<_>, Vec<_>) =
             events.into_iter().partition(|event| self.has(event));

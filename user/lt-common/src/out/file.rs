@@ -25,8 +25,8 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) ->
     Ok(())
 }
 
-/// Checks that [`replace`] can write these files, and that no two paths lead to the same file. Called before the work
-/// whose results the files will hold; changes none of them.
+/// Checks that [`replace`] can write these files, and that no two paths lead to the same file. Changes no file. Called
+/// before the work whose results the files will hold.
 pub fn check<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<()> {
     let mut targets = Vec::new();
     for path in paths {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replaced_is_left_alone() {
+    fn a_file_that_cannot_be_replaced_is_left_alone() {
         for bad in ["/dev/null", "/", "/nonexistent/a", "", "/dev/..", "-"] {
             let done = [replace(Path::new(bad), |_| Ok(())), check([bad])];
             let [written, checked] = done.map(|done| format!("{:#}", done.unwrap_err()));

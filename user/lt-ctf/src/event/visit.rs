@@ -9,7 +9,7 @@ use crate::bits::Order;
 use crate::program::{self, Window, align};
 use crate::schema::{Encoding, FieldIndex, Int, Kind, Mappings, NodeId, Schema, within};
 
-/// Maximum number of parts reported for one field: an array of empty elements can have any number of them, and no data.
+/// Maximum number of parts reported for one field: an array can have any number of empty elements, and no data.
 const PARTS: u32 = 1 << 20;
 
 impl<'a> Event<'a> {
@@ -25,7 +25,7 @@ impl<'a> Event<'a> {
     }
 
     /// Reports the fields of the packet's context, such as `cpu_id`, except the fields that only the
-    /// reader needs. Returns false if packets have no context, or where [`Event::visit`] would.
+    /// reader needs. Returns false if packets have no context, and in the cases of [`Event::visit`].
     pub fn visit_packet(&self, told: &mut dyn FnMut(Part<'a>)) -> bool {
         let (bytes, pos, Some(context)) = self.batch.packet_fields() else {
             return false;

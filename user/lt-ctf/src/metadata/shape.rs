@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Recognizes LTTng's two event headers and the header that babeltrace2 writes, which have a fast
-//! path: almost every event has one of them.
+//! path: almost every event has one of these headers.
 
 use crate::bits::Order;
 use crate::schema::{Choice, Fast, Int, Kind, Member, Node, NodeId, Role, Schema, Shape, Slot};
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whose_option_is_aligned_is_read_node_by_node() {
+    fn a_header_with_an_aligned_option_is_read_node_by_node() {
         let payload = json!({"type": "structure"});
         assert_eq!(shape_of(5, 27, 1, 8, &payload), None);
         assert_eq!(shape_of(16, 32, 8, 64, &payload), None);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whose_values_are_wanted_later_is_read_node_by_node() {
+    fn a_header_whose_values_are_needed_later_is_read_node_by_node() {
         for path in [json!(["id"]), json!(["v", "timestamp"])] {
             let length = json!({"origin": "event-record-header", "path": path});
             let payload = json!({"type": "structure", "member-classes": [{"name": "x",

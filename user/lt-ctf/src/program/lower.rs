@@ -91,7 +91,7 @@ impl Lower<'_> {
     fn align(&mut self, align: u32) {
         let align = u64::from(align);
         if align <= self.modulus {
-            // Both are powers of two.
+            // `align` and `modulus` are powers of two.
             self.forward((align - self.residue % align) % align);
         } else {
             self.step(Op::Align((align - 1) as u32), align);

@@ -30,7 +30,7 @@ pub(crate) fn selected(slots: &[u64], source: Source) -> i128 {
     }
 }
 
-/// Returns the size of `count` elements, in bits: the last one takes `own`, each other one `stride`.
+/// Returns the size of `count` elements, in bits: the last element takes `own`, every other element `stride`.
 pub(super) fn array(count: u64, stride: u64, own: u64) -> u64 {
     match count {
         0 => 0,

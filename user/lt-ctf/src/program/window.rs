@@ -8,7 +8,7 @@ use crate::schema::Int;
 /// Why a walk stopped before the end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The window ends too early: bits up to this one are needed.
+    /// The window ends too early: the bits before this position are needed.
     More(u64),
     /// The data is invalid.
     Bad(Box<str>),
@@ -30,7 +30,7 @@ pub(crate) struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// Returns `pos` + `size`, if it is inside.
+    /// Returns `pos` + `size`, if this is inside the window.
     #[inline]
     pub(crate) fn after(&self, pos: u64, size: u64) -> Result<u64, Stop> {
         let end = pos.saturating_add(size);

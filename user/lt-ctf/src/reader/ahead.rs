@@ -7,13 +7,13 @@
 //!                      '------the reader, while its job is not done------'
 //! ```
 //!
-//! A job owns its stream, and there is one for each stream. So the batches of a stream are decoded in their order, by
-//! one thread at a time. Which thread decodes a batch, and when, does not change what is in it.
+//! Each stream has one job, which owns it. So the batches of a stream are decoded in order, by one thread at a time.
+//! The contents of a batch do not depend on which thread decodes it, or when.
 //!
-//! *No deadlock.* A thread that decodes waits for no other: it holds no lock, and has all that it needs. The reader
-//! sleeps only if its job is not done and the queue is empty. Then a thread is decoding that job, and wakes the reader.
-//! Otherwise the reader decodes queued jobs itself. So it never waits for a thread that sleeps, and all processors are
-//! busy even if decoding takes longer than merging.
+//! *No deadlock.* A thread that decodes waits for no other thread, and holds no lock. The reader sleeps only if its job
+//! is not done and the queue is empty. Then a thread is decoding that job, and wakes the reader. Otherwise the reader
+//! decodes queued jobs itself. So the reader never waits for a thread that sleeps, and all processors are busy even if
+//! decoding takes longer than merging.
 
 use std::collections::VecDeque;
 use std::io;

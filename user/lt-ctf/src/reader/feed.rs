@@ -8,7 +8,7 @@
 //! ```
 //!
 //! With threads, a stream has one batch in memory until half of its first batch has been read, and two from then on.
-//! A stream that the merge has not reached yet therefore has one. Without threads, each stream has one.
+//! A stream that the merge has not reached yet therefore has one batch. Without threads, each stream has one batch.
 
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ impl Feed {
         }
     }
 
-    /// Replaces the batch, which has been read, by the next one.
+    /// Replaces the batch, which has been read, with the next batch.
     fn load(&mut self, ahead: Option<&Ahead>) {
         if let Some(job) = &mut self.job {
             job.stream.next_batch(&job.schema, &mut self.batch);

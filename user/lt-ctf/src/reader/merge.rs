@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Selects the next stream: the stream with the earliest next item; of several with the same time,
-//! the first.
+//! Selects the next stream: the stream with the earliest next item. Of several streams with the same
+//! time, the stream with the lowest number is next.
 
 /// A heap of the streams that have a next item: the time of the item, and the number of the stream.
 /// Both are packed into one integer, so that a comparison takes two instructions and no branch,
@@ -52,7 +52,7 @@ impl Merge {
     }
 }
 
-/// Replaces the first entry by `moved`.
+/// Replaces the first entry with `moved`.
 #[inline]
 fn sink(heap: &mut [u128], moved: u128) {
     let mut at = 0;

@@ -19,8 +19,8 @@ use crate::trace::Trace;
 
 /// Maximum depth at which traces are searched for.
 const DEPTH: usize = 16;
-/// Total size of all windows, bytes: they should stay in the cache. Many streams exceed it, since
-/// each window has a minimum size.
+/// Total size of all windows, bytes: they should stay in the cache. The windows of many streams
+/// exceed this size, since each window has a minimum size.
 const WINDOWS: usize = 4 << 20;
 const LEAST: usize = 16 << 10;
 /// Size of a trace from which threads are worth starting, bytes.
@@ -208,14 +208,14 @@ impl Reader {
     /// Connects the streams of a session that rotates: each trace has a part of every stream, and the counters of
     /// discarded events continue.
     fn connect(&mut self) {
-        // Finding a counter takes the headers of all packets, so only if one is needed.
+        // Finding the counters takes the headers of all packets, so it is done only if a counter is needed.
         if self.traces.len() < 2 || !self.continues {
             return;
         }
         let origins = self.feeds.iter().map(|feed| &feed.origin);
         let span = |of: &Origin| of.span(&self.traces.get(of.trace)?.schema);
         let spans: Vec<_> = origins.map(span).collect();
-        // A stream without an ID cannot be told from the streams of other CPUs.
+        // A stream without an ID cannot be distinguished from the streams of other CPUs.
         let place = |span: &Span, number: u64| {
             let uuid = self.traces.get(span.trace)?.schema.uuid()?;
             let (class, id) = span.stream;

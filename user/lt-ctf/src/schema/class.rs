@@ -123,10 +123,10 @@ pub struct Field {
     /// Its scope.
     pub scope: Scope,
     pub(crate) node: NodeId,
-    /// It starts `delta` bits after this anchor of the event.
+    /// The field starts `delta` bits after this anchor of the event.
     pub(crate) anchor: u32,
     pub(crate) delta: u32,
-    /// Set if it is an integer of whole bytes that always starts on a byte boundary.
+    /// Set if the field is an integer of whole bytes that always starts on a byte boundary.
     pub(crate) quick: Option<Int>,
 }
 

@@ -4,7 +4,7 @@
 
 use super::{Int, NodeId, Slot};
 
-/// An operation that skips padding, or a field whose size varies or whose value is needed.
+/// An operation on padding, on a field of variable size, or on a field whose value is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op {
     /// Skip to the next multiple of mask + 1 bits.
@@ -15,7 +15,7 @@ pub(crate) enum Op {
     Text,
     /// Bytes, whose number is in the slot.
     Bytes(Slot),
-    /// Elements, whose number is in the slot. The last one takes `own` bits, each other one `stride`.
+    /// Elements, whose number is in the slot. The last element takes `own` bits, every other element `stride` bits.
     Array { slot: Slot, stride: u64, own: u64 },
     /// Anything else.
     Node(NodeId),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Decodes a stream batch by batch: a batch has the events of one window, and the places of their fields. It borrows
-//! nothing, so a thread can decode the next batch while the events of this one are read.
+//! nothing, so a thread can decode the next batch while the events of the current batch are read.
 //!
 //! ```text
 //! head      losses and errors before the first event
@@ -94,11 +94,18 @@ impl Batch {
         (&self.context, self.context_at, self.packet_context)
     }
 
+    /// Returns the positions of the anchors of an event, and other values after them.
+    #[inline]
+    pub(crate) fn anchors(&self, record: Record) -> &[u64] {
+        self.values
+            .get(record.values as usize..)
+            .unwrap_or_default()
+    }
+
     /// Returns the position of an anchor of an event.
     #[inline]
     pub(crate) fn anchor(&self, record: Record, anchor: u32) -> Option<u64> {
-        let index = record.values as usize + anchor as usize;
-        self.values.get(index).copied()
+        self.anchors(record).get(anchor as usize).copied()
     }
 
     /// Sets the slots that the class of an event reads to their values in this event.
@@ -130,7 +137,7 @@ impl Batch {
 }
 
 impl Stream {
-    /// Replaces `batch` by the next one, in the same memory.
+    /// Replaces `batch` with the next batch, in the same memory.
     pub(crate) fn next_batch(&mut self, schema: &Schema, batch: &mut Batch) {
         batch.clear();
         self.bytes = std::mem::take(&mut batch.bytes);

@@ -10,7 +10,7 @@ use super::Stream;
 pub enum Missing {
     /// Events after the last event of a packet and before the next packet.
     Events,
-    /// Packets between two others.
+    /// Packets between two other packets.
     Packets,
     /// The unreadable end of a packet, with an unknown number of events. It follows the error.
     Rest,
@@ -37,7 +37,7 @@ pub struct Lost {
 }
 
 impl Stream {
-    /// Sets the counter of discarded events before the first packet: the stream continues one of another trace.
+    /// Sets the counter of discarded events before the first packet: the stream continues a stream of another trace.
     pub(crate) fn continue_from(&mut self, discarded: u64) {
         (self.earlier, self.discarded) = (Some(discarded), Some(discarded));
     }

@@ -13,11 +13,13 @@ pub(crate) const MAGIC: u64 = 0xc1fc_1fc1;
 /// Place of a packet, and the contents of its header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Packet {
-    /// Index of its file in the stream, and its offset in the file, in bytes.
+    /// Index of its file in the stream.
     pub(crate) part: usize,
+    /// Offset in the file, in bytes.
     pub(crate) offset: u64,
-    /// Its total size, bytes, and the size of its content, without the padding, bits.
+    /// Total size, in bytes.
     pub(crate) total: u64,
+    /// Size of the content, without the padding, in bits.
     pub(crate) content: u64,
     /// Start of the events, in bits.
     pub(crate) events: u64,
@@ -98,7 +100,7 @@ impl Stream {
             ..Packet::default()
         };
         self.pos = 0;
-        // The packets of a stream usually have one size: what follows this one is read with its own packet.
+        // The packets of a stream usually have one size. Bytes beyond this size are read with the next packet.
         let usual = self.before.as_ref().map_or(u64::MAX, |before| before.total);
         let usual = usize::try_from(usual.max(PAGE)).unwrap_or(usize::MAX);
         self.fill(0, self.size.min(usual))?;
@@ -164,7 +166,7 @@ impl Stream {
         Ok(true)
     }
 
-    /// Reads the header and the context of the packet in the window; `pos` is then behind them.
+    /// Reads the header and the context of the packet in the window, and moves `pos` to their end.
     fn packet_header(&mut self, schema: &Schema) -> Result<(), Stop> {
         self.state.roles = Roles {
             time: self.cycles,

@@ -158,7 +158,7 @@ fn four_thousand_damaged_traces_of_the_older_format_are_read_to_their_end() {
 }
 
 #[test]
-fn four_thousand_with_damaged_packets_of_metadata_are_read_to_their_end() {
+fn four_thousand_traces_with_damaged_packets_of_metadata_are_read_to_their_end() {
     damage_all(&tsdl::packets(tsdl::MANY, true, 50), &tsdl::stream());
 }
 

@@ -36,7 +36,7 @@ fn integers_of_any_length_in_both_orders_at_any_bit() {
 }
 
 #[test]
-fn the_two_orders_of_bytes_are_what_they_are_called() {
+fn both_byte_orders_are_read_as_named() {
     let payload = structure(&[
         ("l", int(32, false, false)),
         ("b", int(32, false, true)),
@@ -231,7 +231,7 @@ fn arrays_of_numbers_structures_and_arrays() {
 }
 
 #[test]
-fn a_length_counts_that_was_read_last() {
+fn the_length_that_was_read_last_counts() {
     // An array of structures, each with a length of its own, and with text whose size is not known
     // in advance.
     let row = structure(&[

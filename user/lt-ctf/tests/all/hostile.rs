@@ -128,9 +128,9 @@ fn classes_that_multiply_the_common_context() {
     assert!(error.contains("fields of all events"), "{error}");
 }
 
-/// An empty array whose alignment is beyond the end of the file.
+/// An empty array whose aligned start is beyond the end of the file.
 #[test]
-fn a_packet_context_that_ends_behind_the_packet() {
+fn a_packet_context_that_ends_beyond_the_packet() {
     let element = role(byte_aligned(8), "packet-sequence-number");
     let nothing = json!({"type": "static-length-array", "length": 0, "minimum-alignment": 4096 * 8,
         "element-field-class": element});
@@ -216,7 +216,7 @@ fn aliases_that_multiply_nest_or_go_in_circles() {
 }
 
 #[test]
-fn metadata_that_make_no_sense() {
+fn metadata_that_makes_no_sense() {
     let clock = |frequency: u64, cycles: u64| json!({"type": "clock-class", "id": "c", "frequency": frequency, "offset-from-origin": {"seconds": i64::MIN, "cycles": cycles}});
     for (metadata, why) in [
         (String::new(), "neither as CTF 2"),

@@ -111,8 +111,8 @@ fn there(trace: &Path) -> BTreeSet<Place> {
                         {
                             place.pop();
                         }
-                        // A member or an element has ended: the last name of the path is its own. At
-                        // the end of the field itself, that is the name of the field.
+                        // A member or an element has ended, and the path ends with its name. When the
+                        // field itself ends, this is the name of the field.
                         if !matches!(around.last(), Some(Around::Variant)) {
                             place.pop();
                         }

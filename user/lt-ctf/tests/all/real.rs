@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use lt_ctf::{Item, Missing, Reader, text};
+use lt_ctf::{Event, Item, Missing, Reader, Value, text};
 
 use crate::made::Dir;
 
@@ -24,6 +24,26 @@ pub fn unpack() -> Dir {
     dir
 }
 
+/// Compares the values of all fields with each field alone.
+fn check_values(event: &Event<'_>) {
+    let mut fields = event.class().fields();
+    event.values(|field, value| {
+        assert_eq!(fields.next().map(|(index, _)| index), Some(field));
+        let (unsigned, signed) = (event.unsigned(field), event.signed(field));
+        match value {
+            Some(Value::Unsigned(value)) => assert_eq!(unsigned, Some(value)),
+            Some(Value::Signed(value)) => assert_eq!(signed, Some(value)),
+            Some(Value::Float(value)) => {
+                let bits = event.float(field).map(f64::to_bits);
+                assert_eq!(bits, Some(value.to_bits()));
+            }
+            Some(Value::Bytes(bytes)) => assert_eq!(event.bytes(field), Some(bytes)),
+            None => assert!(unsigned.is_none() && signed.is_none() && event.bytes(field).is_none()),
+        }
+    });
+    assert!(fields.next().is_none());
+}
+
 /// Returns the text of a trace, and the numbers of lost events and packets.
 fn read(trace: &Path) -> (Vec<String>, [u64; 2]) {
     let mut reader = Reader::open(trace).unwrap();
@@ -32,6 +52,7 @@ fn read(trace: &Path) -> (Vec<String>, [u64; 2]) {
     while let Some(item) = reader.next().unwrap() {
         match item {
             Item::Event(event) => {
+                check_values(&event);
                 let mut line = Vec::new();
                 assert!(text::line(&event, &mut line));
                 lines.push(
@@ -108,7 +129,7 @@ fn both_formats_have_the_same_classes() {
 /// Several traces are read together, and their events keep their names. A trace with unreadable
 /// metadata is named in an error, and does not affect the others.
 #[test]
-fn a_damaged_trace_costs_no_other() {
+fn a_damaged_trace_does_not_affect_the_others() {
     let dir = unpack();
     let many = dir.0.join("many");
     let mut expected = 0;

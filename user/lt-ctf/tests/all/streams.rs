@@ -22,7 +22,7 @@ fn numbered(facts: Packet, times: &[u64]) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_lost_is_told_where_it_was() {
+fn a_loss_is_reported_where_it_occurred() {
     let dir = Dir::new();
     let facts = |number, lost, begin, end| Packet {
         number,
@@ -67,7 +67,7 @@ fn what_was_lost_is_told_where_it_was() {
 
 /// The counters of discarded events continue in the next chunk of a session that rotates.
 #[test]
-fn what_was_lost_in_the_first_packet_of_a_chunk_is_told() {
+fn a_loss_in_the_first_packet_of_a_chunk_is_reported() {
     let dir = Dir::new();
     let facts = |number, lost, begin| Packet {
         number,
@@ -211,7 +211,7 @@ fn a_stream_in_several_files_is_one() {
 }
 
 #[test]
-fn a_clock_of_few_bits_goes_on() {
+fn a_time_of_few_bits_continues_after_a_wraparound() {
     let header = structure(&[
         ("id", role(int(5, false, false), "event-record-class-id")),
         ("t", role(int(11, false, false), "default-clock-timestamp")),
@@ -307,7 +307,7 @@ fn quick_and_slow(header: Value, stream: &Vec<u8>) -> Vec<String> {
 }
 
 #[test]
-fn lttng_headers_are_read_in_the_quick_way_as_in_the_slow_one() {
+fn the_fast_and_the_slow_path_read_the_headers_of_lttng_alike() {
     for (compact, align) in [(true, 8), (false, 8), (true, 32), (false, 32)] {
         let header = lttng_header(compact, align);
         let align = align as usize;
@@ -354,7 +354,7 @@ fn lttng_headers_are_read_in_the_quick_way_as_in_the_slow_one() {
 /// The stream is larger than a window, so that headers cross its end. Times that go back need a
 /// full clock value.
 #[test]
-fn the_header_of_babeltrace2_is_read_in_the_quick_way_as_in_the_slow_one() {
+fn the_fast_and_the_slow_path_read_the_header_of_babeltrace2_alike() {
     for align in [8, 32, 64] {
         let part = |role_of: &str| {
             role(
@@ -458,7 +458,7 @@ fn the_largest_event_is_read_however_small_windows_are() {
             &metadata(&[("e", structure(&[("t", text.clone())]))]),
             &streams,
         );
-        // With threads, windows are smaller, and doubling does lead to it.
+        // With threads, windows are smaller, and doubling does lead to that size.
         let mut reader = Options::default().threads(0).open(&dir.0).unwrap();
         let field = reader.classes().next().unwrap().field("t").unwrap();
         match reader.next() {
@@ -516,7 +516,7 @@ fn two_packets() -> [Vec<u8>; 2] {
 }
 
 #[test]
-fn what_grows_is_read_as_far_as_it_is_there() {
+fn a_growing_stream_is_read_to_its_last_complete_event() {
     let dir = Dir::new();
     let [first, second] = two_packets();
     let both = [first.clone(), second.clone()].concat();
@@ -582,7 +582,7 @@ fn what_grows_is_read_as_far_as_it_is_there() {
 }
 
 #[test]
-fn what_was_lost_before_a_cut_packet_does_not_change_how_it_is_read() {
+fn losses_before_a_cut_packet_do_not_change_how_the_packet_is_read() {
     let dir = Dir::new();
     let first = numbered(Packet::default(), &[1, 2]);
     let facts = Packet {
@@ -609,7 +609,7 @@ fn what_was_lost_before_a_cut_packet_does_not_change_how_it_is_read() {
 }
 
 #[test]
-fn what_grows_meanwhile_is_no_fault() {
+fn growth_while_reading_is_no_error() {
     let dir = Dir::new();
     let [first, second] = two_packets();
     let both = [first.clone(), second.clone()].concat();
@@ -641,7 +641,7 @@ fn what_grows_meanwhile_is_no_fault() {
 }
 
 #[test]
-fn it_is_told_from_where_to_where_streams_reach() {
+fn the_span_of_each_stream_is_reported() {
     let dir = Dir::new();
     let facts = |instance, number, begin, end, cpu| Packet {
         instance,
@@ -681,7 +681,7 @@ fn it_is_told_from_where_to_where_streams_reach() {
 }
 
 #[test]
-fn what_is_behind_a_fault_is_lost_and_the_next_packet_is_read() {
+fn the_events_after_a_fault_are_lost_and_the_next_packet_is_read() {
     let dir = Dir::new();
     let mut bad = numbered(
         Packet {

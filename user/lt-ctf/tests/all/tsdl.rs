@@ -157,7 +157,7 @@ pub fn packets(text: &str, big: bool, each: usize) -> Vec<u8> {
 }
 
 #[test]
-fn metadata_in_packets_is_that_of_their_text() {
+fn metadata_in_packets_is_read_as_their_text() {
     let dir = Dir::new();
     write(&dir.0, "", &[stream()]);
     let file = dir.0.join("metadata");
@@ -197,7 +197,7 @@ fn plain_text_needs_no_signature() {
 }
 
 #[test]
-fn what_is_wrong_with_metadata_is_named() {
+fn an_error_names_the_fault_in_the_metadata() {
     let cases = [
         (
             "trace { byte_order = le; ",

@@ -179,7 +179,7 @@ fn a_message_is_sent_again_to_a_busy_collector_after_the_requested_pause() {
 }
 
 #[test]
-fn a_refusal_is_one_line_and_no_more_tries() {
+fn a_refusal_is_one_line_and_is_not_retried() {
     let message = Status {
         message: "no such\nmetric".to_string(),
     };
@@ -242,7 +242,7 @@ fn what_a_collector_rejects_is_dropped() {
 }
 
 #[test]
-fn while_the_collector_is_away_the_oldest_are_dropped() {
+fn while_the_collector_is_away_the_oldest_messages_are_dropped() {
     // A port that nothing listens on until later.
     let address = TcpListener::bind("127.0.0.1:0")
         .unwrap()
@@ -272,7 +272,7 @@ fn while_the_collector_is_away_the_oldest_are_dropped() {
 }
 
 #[test]
-fn the_end_waits_for_what_can_be_sent_and_for_no_more() {
+fn the_end_waits_only_for_messages_that_can_be_sent() {
     let (address, _requests) = collector(vec![ok()]);
     let (first, _notes) = outbox(address, ROOM, NOW);
     first.queue(Signal::Metrics, b"x".to_vec(), 1);
@@ -300,7 +300,7 @@ fn the_end_waits_for_what_can_be_sent_and_for_no_more() {
 }
 
 #[test]
-fn an_answer_may_be_huge_and_is_not_kept() {
+fn a_response_may_be_huge_and_is_not_kept() {
     let mut huge = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n".to_vec();
     huge.resize(10_000_000, b'x');
     let mut headers = b"HTTP/1.1 200 OK\r\nX: ".to_vec();

@@ -7,16 +7,19 @@ use super::limits::Looked;
 use crate::context::{Context, Disk, Handler, Raiser, Vector};
 use crate::ids::ThreadId;
 use crate::limits::Function;
+use crate::list::with_room;
 use crate::processor::{Stretches, Use};
-use crate::request::Request;
-use crate::tiles::{Kinds, Tiles, with_room};
+use crate::request::{Kind, Request};
+use crate::tiles::{Kinds, Tiles};
+use crate::times::{Times, differ};
 
 /// Time after an interrupt, ns, in which a wakeup of a thread to which it defers work is attributed to the interrupt.
 /// Such a wakeup comes within some microseconds; a later wakeup is by the interrupted thread.
 pub(super) const TAIL: u64 = 100_000;
 
 /// Time after the completion of a request, ns, in which the wakeup of a thread that waits for it is attributed to the
-/// disk. It usually comes within some microseconds, but a virtual CPU may lose its processor between the events.
+/// disk. The wakeup usually comes within some microseconds, but a virtual CPU may lose its processor between the
+/// events.
 pub(super) const SLOW_TAIL: u64 = 10_000_000;
 
 /// Maximum time after an interrupt, ns, that a CPU spends on softirqs before it leaves them to a thread. The time for
@@ -30,8 +33,8 @@ pub(super) const WAY_OUT: u64 = 30_000;
 /// Maximum number of softirqs to keep as pending: more than any kernel has.
 const VECTORS: usize = 16;
 
-/// The timers run by an HRTIMER softirq. It is raised when the first of them is due, and not again until it begins. The
-/// due time is therefore known if the softirq runs only one timer.
+/// The timers run by an HRTIMER softirq. The softirq is raised when the first timer is due, and not again until it
+/// begins. The due time is therefore known if the softirq runs only one timer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Due {
     /// When the softirq was raised.
@@ -57,12 +60,13 @@ pub(super) struct Cpu {
     pub(super) raised: u32,
     /// The pending softirqs, with their raisers.
     pub(super) raised_by: Vec<(u32, Raiser)>,
-    /// The thread that alone raised the pending BLOCK softirq, and when. `served` has the thread that alone raised the
-    /// BLOCK softirq that began last, and when.
+    /// The thread that alone raised the pending BLOCK softirq, and when.
     pub(super) block: Option<(ThreadId, u64)>,
+    /// The thread that alone raised the BLOCK softirq that began last, and when.
     pub(super) served: Option<(ThreadId, u64)>,
-    /// When the pending HRTIMER softirq was raised; `due` has the timers of the HRTIMER softirq that began last.
+    /// When the pending HRTIMER softirq was raised.
     pub(super) hrtimer: Option<u64>,
+    /// The timers of the HRTIMER softirq that began last.
     pub(super) due: Option<Due>,
     /// The last completed request here, its disk, the nesting depth and the time. The next wakeups are for its
     /// waiters.
@@ -95,8 +99,10 @@ pub(super) struct Policy {
     pub(super) detail: Detail,
     /// Nothing more is stored, and only sizes are counted.
     pub(super) count_only: bool,
-    /// Number of stretches that are stored, or would be without the limit.
+    /// Number of stretches that are stored, or would be without the limit, and of changes of the upper bits of their
+    /// starts.
     stored: usize,
+    highs: usize,
 }
 
 impl Cpus {
@@ -155,7 +161,7 @@ impl Cpus {
     /// Drops the activity of all processors, and keeps nothing from now on.
     pub(super) fn keep_nothing(&mut self) {
         self.policy.detail = Detail::Waits;
-        self.policy.stored = 0;
+        (self.policy.stored, self.policy.highs) = (0, 0);
         for cpu in &mut self.all {
             cpu.tiles = Tiles::default();
             cpu.known = Kinds::default();
@@ -166,6 +172,7 @@ impl Cpus {
         let known: usize = self.all.iter().map(|cpu| cpu.known.bytes()).sum();
         self.all.len() * (size_of::<Cpu>() + 512)
             + with_room(self.policy.stored * Tiles::BYTES)
+            + self.policy.highs * Times::HIGH
             + known
     }
 
@@ -228,13 +235,21 @@ impl Cpu {
         (depth == self.contexts.len() && is_for).then_some((disk, request, goes_on))
     }
 
+    /// The flush of this disk that has just ended here. The requests that waited for it end directly after it.
+    pub(super) fn flushed(&self, time: u64, disk: Disk) -> Option<Request> {
+        let (of, depth, request, done) = self.completed?;
+        let goes_on = depth > 0 || time.saturating_sub(done) <= TAIL;
+        let is_here = of == disk && depth == self.contexts.len() && goes_on;
+        request.filter(|request| is_here && request.kind == Kind::Flush)
+    }
+
     /// Records that the thread itself continues: softirqs of an interrupt, and the completion of a request, have ended.
     pub(super) fn continues(&mut self) {
         self.softirqs_until = 0;
         self.completed = None;
     }
 
-    /// Records the raise of a softirq, in a handler or elsewhere, and returns whether the softirq was not pending. A
+    /// Records the raise of a softirq, in a handler or elsewhere. Returns false if the softirq was already pending. A
     /// softirq that raises another, or itself for remaining work, does so on behalf of its own raiser.
     pub(super) fn raise(&mut self, time: u64, vector: u32, is_thread: bool) -> bool {
         let by = match self.contexts.last() {
@@ -317,6 +332,7 @@ impl Cpu {
             Detail::Waits => return,
         };
         let used = used.number(&mut self.known);
+        policy.highs += usize::from(differ(begin, time));
         // Two wanted stretches of one kind stay separate, even if what separates them took no time: a processor that
         // becomes idle again has been given to a thread in between.
         if !is_wanted && self.tiles.last_kind() == Some(used) {

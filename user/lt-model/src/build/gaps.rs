@@ -54,7 +54,7 @@ impl Gaps {
         match of_cpu.last_mut() {
             Some(last) if gap.until <= last.until => {}
             Some(last) if gap.since <= last.until && gap.why == last.why => last.until = gap.until,
-            // A gap with another reason starts where the known one ends.
+            // A gap with another reason starts where the known gap ends.
             _ => {
                 let since = gap.since.max(until);
                 of_cpu.push(Gap { since, ..gap });

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! An idle CPU that has left idle and entered it again, or has switched to the idle thread, has looked at its runqueue.
-//! If a thread was on it by then, a limit kept the thread from running. Idleness alone shows nothing.
+//! If a thread was on the runqueue by then, a limit kept the thread from running. Idleness alone shows nothing.
 
 use super::Builder;
 use super::tasks::Task;
@@ -24,12 +24,12 @@ pub(super) struct Looked {
     entered: Option<u64>,
     left_before: Option<u64>,
     left: Option<u64>,
-    /// Its last switch, and the last one to the idle thread.
+    /// Its last switch, and its last switch to the idle thread.
     switched: Option<u64>,
     became_idle: Option<u64>,
-    /// The last interrupt that a CPU sent to this one.
+    /// The last interrupt that a CPU sent to this CPU.
     called: Option<u64>,
-    /// Time since which it has run neither a SCHED_DEADLINE thread nor one of a higher class.
+    /// Time since which it has run neither a SCHED_DEADLINE thread nor a thread of a higher class.
     below_deadline: Option<u64>,
 }
 
@@ -95,8 +95,8 @@ impl Looked {
 
     fn deadline(&self, since: u64, time: u64, task: &Task, found: &Found) -> Option<Sign> {
         let (expired, _) = found.expired.deadline?;
-        // A CPU that runs a lower class shows that the thread has no runtime. The thread had none before, either: a
-        // thread that is not running uses no runtime.
+        // A CPU that runs a lower class shows that the thread has no runtime. The thread had no runtime before, either:
+        // a thread that is not running uses no runtime.
         if task.state != State::Preempted || self.below_deadline? > expired {
             return None;
         }
@@ -166,7 +166,7 @@ impl Builder {
     }
 
     /// Records the sign, if any, of the cause of a wait that ends because the thread begins to run on `cpu`, or leaves
-    /// it.
+    /// that CPU.
     pub(super) fn note_sign(&mut self, time: u64, cpu: u32, thread: ThreadId) {
         let since = self.tasks.since(thread);
         let task = self.tasks.of(thread);

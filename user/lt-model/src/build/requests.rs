@@ -14,11 +14,13 @@
 //! If an event may be of any of several bios or requests, these are doubtful from then on: their times are unknown, and
 //! so is their thread, unless all have the same one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use foldhash::HashMap;
 
 use super::{Builder, Detail};
 use crate::context::Disk;
-use crate::event::Stage;
+use crate::event::{NOWHERE, Stage};
 use crate::ids::ThreadId;
 use crate::missing::Events;
 use crate::request::{Kind, Request};
@@ -139,11 +141,12 @@ pub(super) struct Requests {
     served: Log,
 }
 
-/// Flushes of a disk: their number at the driver, and when the last one was issued. That time is `None` if the driver
-/// had another flush then: the starts of the flushes that end next are unknown.
+/// Flushes of a disk: their number at the driver, since when the driver has had any, and when the last one was issued.
+/// The last time is `None` if the driver had another flush then: which of them ends next is not known.
 #[derive(Debug, Default)]
 struct Flushes {
     under_way: u32,
+    since: u64,
     issued: Option<u64>,
 }
 
@@ -152,6 +155,9 @@ impl Requests {
     pub(super) fn clear(&mut self, time: u64) {
         let issued = |held: &Held| Some((held.disk, held.issued?));
         let all = self.held.values().flatten();
+        for (disk, of) in self.flushes.iter().filter(|(_, of)| of.under_way > 0) {
+            self.served.may_flush(*disk, of.since, time);
+        }
         self.served.lost(time, all.filter_map(issued));
         self.held.clear();
         self.flushes.clear();
@@ -260,7 +266,9 @@ impl Requests {
     /// Issues a request: a bio, with those that were merged into it, or a request that the driver gave back.
     fn issue(&mut self, time: u64, (disk, sector): (Disk, u64), sectors: u32) {
         let bio = self.take_bio(disk, sector, sectors);
-        if bio.is_none() && self.issue_again(time, (disk, sector), sectors) {
+        // Unlike requests with a position, all commands of a disk are alike: this need not be the one in flight.
+        let may_be_again = bio.is_none() && sector != NOWHERE;
+        if may_be_again && self.issue_again(time, (disk, sector), sectors) {
             return;
         }
         let mut request = bio.unwrap_or_else(|| Held::new(disk));
@@ -372,7 +380,7 @@ impl Requests {
             false => sector..=sector,
         };
         let group = |held: &Held| (held.disk, held.issued.is_some());
-        let mut groups: HashMap<(Disk, bool), Vec<u64>> = HashMap::new();
+        let mut groups: HashMap<(Disk, bool), Vec<u64>> = HashMap::default();
         for held in self.held.range(sectors.clone()).flat_map(|(_, all)| all) {
             groups.entry(group(held)).or_default().push(held.reached());
         }
@@ -455,19 +463,23 @@ impl Requests {
     pub(super) fn flush(&mut self, time: u64, disk: Disk) {
         let of = self.flushes.entry(disk).or_default();
         of.issued = (of.under_way == 0).then_some(time);
+        of.since = of.issued.unwrap_or(of.since);
         of.under_way += 1;
     }
 
-    /// Handles the end of a flush, or of a request that waited for one. Returns the flush, if its start is known.
+    /// Handles the end of a flush. Returns the flush, if its start is known.
     pub(super) fn flushed(&mut self, time: u64, disk: Disk) -> Option<Request> {
-        let of = self.flushes.get_mut(&disk)?;
-        let is_under_way = of.under_way > 0;
-        of.under_way = of.under_way.saturating_sub(1);
-        let issued = of.issued?;
-        if is_under_way {
-            self.served.flushes(disk, issued, time);
+        let of = self.flushes.get_mut(&disk);
+        let Some(of) = of.filter(|of| of.under_way > 0) else {
+            // The start of this flush, or of one that has ended in its place, was not seen.
+            self.served.may_flush(disk, 0, time);
+            return None;
+        };
+        of.under_way -= 1;
+        if of.under_way == 0 {
+            self.served.flushes(disk, of.since, time);
         }
-        Some(request(Held::new(disk), issued, Kind::Flush))
+        Some(request(Held::new(disk), of.issued?, Kind::Flush))
     }
 
     /// Completes a request, or a part of it. Returns the request, unless its issue was not seen or may be that of
@@ -556,10 +568,15 @@ impl Builder {
         let by = by.filter(|by| !self.may_be_held_back(*by));
         let by_limit = (by, is_limited);
         let queued = self.requests.reach(time, stage, place, sectors, by_limit);
-        let (Some(thread), Some(queued)) = (by, queued) else {
+        let (Some(thread), Stage::Allocated) = (by, stage) else {
             return;
         };
-        let slept = self.tasks.of(thread).slept_since;
+        let task = self.tasks.of(thread);
+        let slept = task.slept_since;
+        let last = std::mem::replace(&mut task.got_request, time);
+        let Some(queued) = queued else {
+            return;
+        };
         if slept.is_none_or(|since| since < queued)
             || time <= self.tasks.keep
             // The next allocation after a wait shows whether the thread lacked a request during the wait. An
@@ -572,6 +589,8 @@ impl Builder {
         self.requests.served.waited(place.0, wait, self.over);
         match self.over {
             true => self.signs.count(),
+            // The sleep may have been in a driver such as nbd or mmc, to which the thread issued its last request.
+            false if last >= queued => {}
             false => self.signs.allocates(thread, wait, place.0),
         }
     }
@@ -591,11 +610,19 @@ impl Builder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::served::Before;
 
     const DISK: Disk = Disk(8 << 20);
     const PARTITION: Disk = Disk(8 << 20 | 1);
     const MAPPED: Disk = Disk(254 << 20);
     const BY: Option<ThreadId> = Some(ThreadId(1));
+
+    /// A flush is issued, or ends; when it was issued, if that is known.
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        Issue,
+        End(Option<u64>),
+    }
 
     impl Requests {
         /// A bio of [`BY`], or a request, reaches a stage.
@@ -699,19 +726,18 @@ mod tests {
         }
     }
 
-    /// Two threads have submitted bios for the same sectors, and an unknown one gets a request for a part of one.
+    /// A thread has submitted two bios for the same sector. One of them gets a request; which one is not recorded.
     #[test]
-    fn the_rest_of_a_doubtful_bio_is_of_no_thread() {
+    fn a_bio_that_may_be_another_one_is_not_split() {
         let mut requests = Requests::default();
-        for thread in [1, 2] {
-            let by = (Some(ThreadId(thread)), false);
-            requests.reach(1, Stage::Queued, (DISK, 64), 24, by);
+        for sectors in [8, 24] {
+            requests.reaches(1, Stage::Queued, (DISK, 64), sectors);
         }
-        for sector in [64, 72] {
+        for (sector, of) in [(64, BY), (72, None)] {
             requests.reach(5, Stage::Allocated, (DISK, sector), 8, (None, false));
             requests.reaches(6, Stage::Issued, (DISK, sector), 8);
             let (request, _) = requests.complete(9, DISK, (sector, 8), Kind::Plain);
-            assert_eq!(request.and_then(|request| request.of), None);
+            assert_eq!(request.map(|request| request.of), Some(of));
         }
     }
 
@@ -804,6 +830,75 @@ mod tests {
         };
         assert!(!is_least(MOST as u64));
         assert!(is_least(MOST as u64 + 1));
+    }
+
+    /// All commands of a disk are alike, but the disk has one until all have ended.
+    #[test]
+    fn a_disk_has_a_command_until_all_its_commands_have_ended() {
+        let mut requests = Requests::default();
+        for time in [10, 20] {
+            requests.reaches(time, Stage::Issued, (DISK, NOWHERE), 0);
+        }
+        let mut end = |time| {
+            let (request, done) = requests.complete(time, DISK, (NOWHERE, 0), Kind::Other);
+            assert_eq!(request, None);
+            done.map(|done| done.issued)
+        };
+        assert_eq!([end(30), end(900)], [Some(20), Some(10)]);
+        assert_eq!(requests.len, 0);
+    }
+
+    /// Of several flushes at the driver, it is not known which one ends, but the driver has one until all have ended.
+    #[test]
+    fn a_disk_is_not_said_to_be_idle_while_it_may_have_a_flush() {
+        const MS: u64 = 1_000_000;
+        let before = |steps: &[(u64, Step)]| {
+            let mut requests = Requests::default();
+            let read = |issued: u64, completed: u64| Done {
+                issued: issued * MS,
+                completed: completed * MS,
+                of: BY,
+            };
+            requests.served.completes(DISK, read(10, 20), false);
+            for (time, step) in steps {
+                match step {
+                    Step::Issue => requests.flush(time * MS, DISK),
+                    Step::End(issued) => {
+                        let ended = requests.flushed(time * MS, DISK);
+                        assert_eq!(ended.map(|flush| flush.issued / MS), *issued);
+                    }
+                }
+            }
+            requests.served.completes(DISK, read(1000, 1060), false);
+            let wait = (1050 * MS, 1060 * MS);
+            requests.served.waited(DISK, wait, false);
+            requests.into_served().busy(DISK, wait).unwrap().before
+        };
+        let idle = |ms: u64| Before::Idle(Some(ms * MS));
+        let issue = |time| (time, Step::Issue);
+        let end = |time, issued| (time, Step::End(issued));
+        assert_eq!(before(&[]), idle(980));
+        let one = [issue(30), end(50, Some(30))];
+        assert_eq!(before(&one), idle(950));
+        let two = [issue(30), issue(40), end(50, None), end(60, None)];
+        assert_eq!(before(&two), idle(940));
+        // One of the first two may be at the driver until 700.
+        let three = [
+            issue(30),
+            issue(40),
+            end(50, None),
+            issue(55),
+            end(60, None),
+            end(700, None),
+        ];
+        assert_eq!(before(&three), idle(300));
+        // The start was before the trace.
+        assert_eq!(before(&[end(50, None)]), Before::Idle(None));
+        let first = [issue(30), end(50, Some(30)), end(700, None)];
+        assert_eq!(before(&first), Before::Idle(None));
+        // The end is not in the trace.
+        assert_eq!(before(&[issue(30)]), Before::Missing);
+        assert_eq!(before(&two[..3]), Before::Missing);
     }
 
     /// A bio at 64 is merged to the front of the request at 72. Another bio at 64 has its own request.

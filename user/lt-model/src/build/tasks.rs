@@ -2,21 +2,23 @@
 
 //! The current and past activity of each thread.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use super::Detail;
 use super::gaps::Gaps;
 use crate::context::{Context, Disk};
 use crate::event::Priority;
 use crate::ids::{ThreadId, WakerId};
-use crate::intervals::{Doing, Intervals};
+use crate::intervals::{Doing, Intervals, Stored};
+use crate::list::{push, with_room};
 use crate::locks::Futex;
 use crate::names::Name;
 use crate::sleep::Sleep;
 use crate::state::{Interval, State, Unrecorded};
 use crate::thread::Thread;
-use crate::tiles::{Kinds, push, with_room};
+use crate::tiles::Kinds;
 
 /// The current state of a thread.
 #[derive(Debug)]
@@ -40,7 +42,7 @@ pub(super) struct Task {
     pub(super) call: Option<Name>,
     /// Its `futex` call on a lock with priority inheritance.
     pub(super) futex: Option<Futex>,
-    /// When an owner last handed over such a lock to it.
+    /// When an owner last handed over a lock with priority inheritance to it.
     pub(super) handed_at: u64,
     /// Time since which nothing has kept it in the kernel, if it is in user mode or on its way there.
     pub(super) user_since: Option<u64>,
@@ -50,6 +52,8 @@ pub(super) struct Task {
     pub(super) assumed: Option<(Sleep, Option<Name>)>,
     /// Start of its last sleep, if a wakeup ended it.
     pub(super) slept_since: Option<u64>,
+    /// When it last got a request of a disk for a bio; 0 if it never did.
+    pub(super) got_request: u64,
     /// The disk, if the thread is about to sleep because it has dirtied too much data.
     pub(super) dirty: Option<Option<Disk>>,
     /// The processors on which it may run; `None` if it may run on all.
@@ -72,7 +76,7 @@ impl Task {
         }
     }
 
-    /// Start of its sleep, if it is in an uninterruptible one.
+    /// Start of its sleep, if that is uninterruptible.
     pub(super) fn uninterruptible_since(&self) -> Option<u64> {
         let is_it = matches!(self.state, State::Blocked(Sleep::Uninterruptible, _));
         is_it.then_some(self.since)
@@ -101,8 +105,8 @@ pub(super) struct Tasks {
     pub(super) detail: Detail,
     /// Nothing more is stored, and only sizes are counted.
     pub(super) count_only: bool,
-    /// Number of intervals that are stored, or would be without the limit.
-    stored: usize,
+    /// What is stored, or would be without the limit.
+    stored: Stored,
     /// Number of earlier names.
     renamed: usize,
 }
@@ -151,6 +155,7 @@ impl Tasks {
             pending: None,
             assumed: None,
             slept_since: None,
+            got_request: 0,
             dirty: None,
             runs_on: self.affine.get(&tid).cloned(),
             named_at: 0,
@@ -212,7 +217,7 @@ impl Tasks {
         task.cpu = target.or(task.cpu);
     }
 
-    /// Moves a thread from the runqueue of one processor to another; each gets its part of the wait. If `wakeups` are
+    /// Moves a thread to the runqueue of another processor; each processor gets its part of the wait. If `wakeups` are
     /// recorded, a woken thread is on no runqueue until its `sched_wakeup`: if it is moved before that, the whole wait
     /// is for the second processor.
     pub(super) fn moved(&mut self, thread: ThreadId, time: u64, from: u32, to: u32, wakeups: bool) {
@@ -307,8 +312,8 @@ impl Tasks {
         task.cpu = Some(cpu);
     }
 
-    /// At `time` the thread runs, although no event shows that it started to run. Its last known state lasted until the
-    /// first gap; without a gap, that state becomes unknown from its start.
+    /// Handles a thread that runs at `time` although no event shows that it started to run. Its last known state lasted
+    /// until the first gap; without a gap, that state becomes unknown from its start.
     pub(super) fn contradict(&mut self, thread: ThreadId, time: u64) {
         let task = self.of(thread);
         let since = task.since;
@@ -449,10 +454,11 @@ impl Tasks {
         };
         let kind = self.kinds.number(doing);
         // Any state in between took no time, so the last interval continues.
-        if !ends && all.extend(end, kind, waker) {
+        let is_new = ends || !all.extend(end, kind, waker);
+        self.stored.add(begin, end, waker, is_new);
+        if !is_new {
             return;
         }
-        self.stored += 1;
         if self.count_only && !all.is_empty() {
             all.replace_last(end, kind);
         } else {
@@ -463,7 +469,7 @@ impl Tasks {
     /// Drops everything except the waits between threads, and keeps nothing else from now on.
     pub(super) fn keep_waits(&mut self) {
         self.detail = Detail::Waits;
-        self.stored = 0;
+        self.stored = Stored::default();
         let doing = std::mem::take(&mut self.kinds).into_list();
         for thread in &mut self.threads {
             let mut packed = Intervals::default();
@@ -471,13 +477,13 @@ impl Tasks {
             for (begin, end, kind, waker) in thread.intervals.packed() {
                 let kind = self.kinds.number(only_waits(doing[kind as usize]));
                 // An interval that a wakeup ended is not merged with the next one.
-                if std::mem::replace(&mut ended, waker.is_some())
-                    || !packed.extend(end, kind, waker)
-                {
+                let is_new = std::mem::replace(&mut ended, waker.is_some())
+                    || !packed.extend(end, kind, waker);
+                if is_new {
                     packed.push(begin, end, kind, waker);
                 }
+                self.stored.add(begin, end, waker, is_new);
             }
-            self.stored += packed.len();
             thread.intervals = packed;
         }
     }
@@ -507,10 +513,10 @@ impl Tasks {
     /// Memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
         // Besides the elements of the vectors: the hash tables, and unused capacity in the vectors of a thread.
-        const MORE: usize = 192;
+        const MORE: usize = 320;
         let thread = size_of::<Thread>() + size_of::<Task>() + MORE;
         with_room(self.threads.len() * thread)
-            + with_room(self.stored * Intervals::BYTES)
+            + self.stored.bytes()
             // A vector may have room for four elements, or for twice as many as it holds.
             + self.renamed * 4 * size_of::<(u64, Name)>()
             + self.kinds.bytes()

@@ -23,9 +23,9 @@ enum Unseen {
 /// A waker, and facts about it.
 struct Found {
     waker: Waker,
-    /// The request that it completed.
+    /// The request that the waker completed.
     request: Option<Request>,
-    /// It is a timer set by the wakee, or by another thread of its program.
+    /// Whether the waker is a timer set by the wakee, or by another thread of its program.
     times_out: bool,
     helper: Option<Helper>,
 }
@@ -120,7 +120,7 @@ impl Builder {
         let times_out = is_of_timers
             && at.expiring == Some(Function::Timeout)
             && self.missing.has(Events::Completions);
-        // A thread that completes a request served it, unless it only runs completions.
+        // A thread that completes a request has also served that request, unless the thread only runs completions.
         let mut request = None;
         let mut helper = self.handler(cpu);
         let by = waker.by();

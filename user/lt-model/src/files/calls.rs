@@ -4,44 +4,103 @@
 
 use super::FileName;
 use crate::ids::ThreadId;
-use crate::tiles::{push, with_room};
+use crate::list::{push, with_room};
+use crate::times::{Times, differ};
+
+/// The calls of a thread, in time order.
+#[derive(Debug, Default)]
+struct OfThread {
+    begins: Times,
+    ends: Times,
+    files: Vec<FileName>,
+}
+
+impl OfThread {
+    /// Size of a call, in bytes.
+    const BYTES: usize = 2 * Times::BYTES + size_of::<FileName>();
+    /// Room for the first calls, in bytes.
+    const LEAST: usize = 4 * Self::BYTES + 4 * Times::HIGH;
+}
 
 /// All calls whose file is known.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    /// The thread, the end, the start and the file; sorted once complete.
-    all: Vec<(ThreadId, u64, u64, FileName)>,
+    threads: Vec<OfThread>,
+    /// Number of calls.
+    stored: usize,
+    /// Number of changes of the upper bits of their ends. Those of their starts change as often.
+    highs: usize,
 }
 
 impl Calls {
-    /// Adds a call.
+    /// Adds a call. It is ignored if it overlaps an earlier one of the thread: then events are missing.
     pub(crate) fn push(&mut self, thread: ThreadId, (begin, end): (u64, u64), file: FileName) {
-        push(&mut self.all, (thread, end, begin, file));
+        let index = thread.0 as usize;
+        if self.threads.len() <= index {
+            self.threads.resize_with(index + 1, OfThread::default);
+        }
+        let of = &mut self.threads[index];
+        let last = of.ends.last();
+        if last.is_some_and(|last| begin < last) {
+            return;
+        }
+        self.stored += 1;
+        self.highs += usize::from(last.is_none_or(|last| differ(last, end)));
+        of.begins.push(begin);
+        of.ends.push(end);
+        push(&mut of.files, file);
     }
 
     /// Drops all calls.
     pub(crate) fn clear(&mut self) {
-        self.all = Vec::new();
-    }
-
-    /// Sorts the calls, once all are stored.
-    pub(crate) fn finish(&mut self) {
-        self.all.sort_unstable();
+        *self = Self::default();
     }
 
     /// The file of the call in which `thread` was from `begin` to `end`.
     pub(crate) fn file(&self, thread: ThreadId, begin: u64, end: u64) -> Option<FileName> {
-        let all = &self.all;
-        let first = all.partition_point(|(of, ends, ..)| (*of, *ends) < (thread, end));
-        let (of, _, begins, file) = all.get(first)?;
-        (*of == thread && *begins <= begin).then_some(*file)
+        let of = self.threads.get(thread.0 as usize)?;
+        let first = of.ends.before(end);
+        let file = of.files.get(first)?;
+        (of.begins.get(first)? <= begin).then_some(*file)
     }
 
-    /// Memory in use, in bytes.
+    /// Upper bound of the memory in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        match self.all.len() {
-            0 => 0,
-            calls => with_room(calls * size_of::<(ThreadId, u64, u64, FileName)>()),
+        let threads = self.threads.capacity() * (size_of::<OfThread>() + OfThread::LEAST);
+        match self.stored {
+            0 => threads,
+            calls => threads + with_room(calls * OfThread::BYTES) + 2 * self.highs * Times::HIGH,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Names;
+
+    #[test]
+    fn the_file_of_a_call_is_found_by_a_part_of_the_call() {
+        let mut names = Names::default();
+        let [a, b] = [b"a", b"b"].map(|name| FileName(names.number(name)));
+        let (thread, late) = (ThreadId(3), 1 << 33);
+        let mut calls = Calls::default();
+        calls.push(thread, (10, 20), a);
+        calls.push(thread, (late, late + 5), b);
+        // It overlaps the previous call.
+        calls.push(thread, (late + 4, late + 9), a);
+        for ((begin, end), file) in [
+            ((10, 20), Some(a)),
+            ((12, 15), Some(a)),
+            ((9, 15), None),
+            ((12, 21), None),
+            ((25, 30), None),
+            ((late + 1, late + 5), Some(b)),
+            ((late + 6, late + 7), None),
+        ] {
+            assert_eq!(calls.file(thread, begin, end), file, "{begin}");
+        }
+        assert_eq!(calls.file(ThreadId(0), 12, 15), None);
+        assert_eq!(calls.file(ThreadId(4), 12, 15), None);
     }
 }

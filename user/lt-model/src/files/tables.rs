@@ -14,8 +14,9 @@
 //! number, the number is therefore closed in all guessed tables. A *dumped* table may be shared only with threads that
 //! the dump did not mention.
 
-use std::collections::HashMap;
 use std::ops::RangeInclusive;
+
+use foldhash::HashMap;
 
 use super::FileName;
 
@@ -54,7 +55,7 @@ impl Ranges {
     }
 }
 
-/// The numbers that were closed, each with the last event that did so.
+/// The numbers that were closed, each with the last event that closed it.
 #[derive(Debug, Default)]
 struct Closed {
     numbers: HashMap<i32, u64>,
@@ -181,7 +182,7 @@ impl Tables {
         let id = match self.by_thread.get(&tid) {
             Some(id) => *id,
             None if of.file.is_none() => return,
-            None => self.add(tid, Origin::Guessed, Descriptors::new()),
+            None => self.add(tid, Origin::Guessed, Descriptors::default()),
         };
         self.put(id, fd, of);
     }
@@ -355,7 +356,7 @@ impl Tables {
         since: u64,
         keeps: impl Fn(&Descriptor) -> bool,
     ) {
-        let mut copy = Descriptors::new();
+        let mut copy = Descriptors::default();
         if let Some(table) = self.of(from) {
             let all = table.of.iter();
             let kept = all.filter(|(fd, of)| {
@@ -390,7 +391,7 @@ impl Tables {
                 }
                 return;
             }
-            (None, None) => self.add(tid, Origin::Dumped, Descriptors::new()),
+            (None, None) => self.add(tid, Origin::Dumped, Descriptors::default()),
         };
         let table = self.all.get_mut(&id);
         if let Some(table) = table.filter(|table| table.doubtful.is_empty()) {
@@ -454,7 +455,7 @@ mod tests {
     #[test]
     fn a_list_of_doubtful_threads_shrinks_with_them() {
         let mut tables = Tables::default();
-        tables.add(0, Origin::Known, Descriptors::new());
+        tables.add(0, Origin::Known, Descriptors::default());
         (1..=1000).for_each(|tid| tables.share(0, tid, false));
         (2..=1000).for_each(|tid| tables.leave(tid));
         let doubtful = &tables.of(0).unwrap().doubtful;

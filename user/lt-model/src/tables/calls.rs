@@ -6,7 +6,7 @@
 //! call of a killed thread) are not measured. A new thread returns from its parent's call, which does not count as a
 //! call of the new thread.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -73,8 +73,8 @@ impl Calls {
     fn new(kind: Kind, range: Range, by: Option<By>) -> Self {
         Self {
             table: Table::new(kind, range, by.unwrap_or(By::Object)),
-            open: HashMap::new(),
-            born: HashSet::new(),
+            open: HashMap::default(),
+            born: HashSet::default(),
         }
     }
 

@@ -5,7 +5,7 @@
 //! The time of a thread on a CPU is the sum of all recorded parts of runs, cut at gaps and at the ends of the range.
 //! Only complete runs are counted, and enter the percentiles.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -47,9 +47,9 @@ impl Cpu {
         Self {
             runs: Table::new(Kind::Run, range, by),
             waits: Table::new(Kind::Preempted, range, by),
-            running: HashMap::new(),
-            out: HashMap::new(),
-            last: HashMap::new(),
+            running: HashMap::default(),
+            out: HashMap::default(),
+            last: HashMap::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 //! State that all tables share: which thread runs on which CPU, names of threads, and gaps.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::group::{Case, Object, TaskId};
 use super::step::{Seen, Step};

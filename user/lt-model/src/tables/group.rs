@@ -195,7 +195,8 @@ pub struct Case {
     pub begin: u64,
     /// Its end, ns.
     pub end: u64,
-    /// The CPU where it ended; for [`Kind::Preempted`], the CPU that the thread left; for [`Kind::Sleep`], the waker's.
+    /// The CPU where it ended; for [`Kind::Preempted`], the CPU that the thread left; for [`Kind::Sleep`], the waker's
+    /// CPU.
     pub cpu: u32,
     /// The thread, if known.
     pub thread: Option<TaskId>,
@@ -217,7 +218,7 @@ impl Case {
     }
 }
 
-/// Counters of a row besides its durations; each kind of table has some of them.
+/// Counters of a row besides its durations. Each kind of table uses only some counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extra {
     /// Calls or requests that ended with an error, and packets that the driver did not send.
@@ -228,7 +229,7 @@ pub enum Extra {
     Parts,
     /// Requests or packets that the driver gave back.
     Requeues,
-    /// Requests or packets that became a part of another one.
+    /// Requests or packets that became a part of another request or packet.
     Merges,
     /// Sleeps whose waker is not recorded.
     Unknown,

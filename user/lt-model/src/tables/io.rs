@@ -119,7 +119,7 @@ impl Machine for Io {
                 (None, Some(inserted)) => (&mut self.queue, inserted),
                 (None, None) => continue,
             };
-            // One of several identical requests has not ended, whichever it is.
+            // One of several identical requests has not ended; which one is not recorded.
             let gap = live.doubt.filter(|why| *why != Why::Identical);
             let why = gap.unwrap_or_else(|| ground.why_since(since));
             table.miss_open(since.time, live.tid.map(|tid| (tid, None)), why);

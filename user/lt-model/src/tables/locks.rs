@@ -4,10 +4,10 @@
 //!
 //! The key of a wait is the lock and the waiting thread, or the thread that the waiting interrupt has interrupted, as
 //! for the tracker `lock`. A waiter for a mutex starts a new wait whenever it switches between spinning and sleeping;
-//! all these waits count as one. A wait inside a wait at the same address belongs to the outer one, since semaphores
+//! all these waits count as one. A wait inside a wait at the same address belongs to the outer wait, since semaphores
 //! and rt_mutexes have an internal spinlock.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::Machine;
 use super::calls::Calls;
@@ -47,7 +47,7 @@ type Waiter = Result<i32, u32>;
 struct Open {
     kind: &'static str,
     since: Mark,
-    /// Number of open waits inside this one.
+    /// Number of open waits inside this wait.
     inside: u32,
 }
 
@@ -62,7 +62,7 @@ impl Locks {
     pub(super) fn new(range: Range, by: Option<By>) -> Self {
         Self {
             table: Table::new(Kind::Contention, range, by.unwrap_or(By::Object)),
-            open: HashMap::new(),
+            open: HashMap::default(),
             futexes: Calls::of_futex(range, by),
         }
     }
@@ -83,7 +83,7 @@ impl Locks {
             inside: 0,
         };
         match self.open.get_mut(&(lock, waiter)) {
-            // The same wait. It may be another one if there was a gap, but then its end counts as missed.
+            // The wait continues. If there was a gap, this may be another wait, but then its end counts as missed.
             Some(_) if flags & MUTEX != 0 => {}
             // The earlier wait may have ended in the gap.
             Some(open) if ground.spans(open.since) => {

@@ -25,7 +25,7 @@
 //! An end without a start is not counted: most packets are received without a backlog, and most frees are of packets
 //! that were sent.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -96,11 +96,11 @@ impl Packets {
             transmit: Transmit::new(Table::new(Kind::Transmit, range, by), events.starts),
             events,
             first: None,
-            waiting: HashMap::new(),
-            received: HashMap::new(),
-            in_softirq: HashMap::new(),
-            in_handler: HashSet::new(),
-            preempted: HashSet::new(),
+            waiting: HashMap::default(),
+            received: HashMap::default(),
+            in_softirq: HashMap::default(),
+            in_handler: HashSet::default(),
+            preempted: HashSet::default(),
         }
     }
 

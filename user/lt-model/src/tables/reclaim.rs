@@ -2,10 +2,11 @@
 
 //! Reclaim and compaction of memory, as the tracker `reclaim` measures them, and the activity of kswapd.
 //!
-//! A thread does one operation of each kind at a time. kswapd has an event each time it starts to reclaim, and one when
-//! it goes to sleep until it is needed again. It is active from the first start after a sleep to the next sleep.
+//! A thread does one operation of each kind at a time. kswapd has an event each time it starts to reclaim, and another
+//! event when it goes to sleep until it is needed again. It is active from the first start after a sleep to the next
+//! sleep.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -24,7 +25,7 @@ impl Reclaims {
     pub(super) fn new(range: Range, by: Option<By>) -> Self {
         Self {
             table: Table::new(Kind::Reclaim, range, by.unwrap_or(By::Process)),
-            open: HashMap::new(),
+            open: HashMap::default(),
         }
     }
 
@@ -39,7 +40,7 @@ impl Reclaims {
         if kind == Reclaim::Kswapd && !ground.spans(earlier) {
             self.open.insert((tid, kind), earlier);
         } else {
-            // The end of the earlier one is missing.
+            // The end of the earlier operation is missing.
             let who = ground.named(tid);
             self.table.miss(seen.time, Some(who), ground.why());
         }

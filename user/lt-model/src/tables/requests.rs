@@ -26,7 +26,7 @@ pub(super) struct Live {
     pub(super) issued: Option<Mark>,
     /// The thread that inserted or issued it.
     pub(super) tid: Option<i32>,
-    /// Why its events may be of another request: an identical one was in flight, too, or may have ended in a gap.
+    /// Why its events may be of another request: an identical request was in flight, too, or may have ended in a gap.
     pub(super) doubt: Option<Why>,
     at_device: bool,
     left: u64,
@@ -168,7 +168,7 @@ impl Requests {
         let key = (block.disk, block.sector);
         let whole = |live: &Live| live.at_device && live.left == block.sectors;
         let same = |live: &Live| whole(live) && live.operation == block.operation;
-        // A command without sectors at its issue may have some at its end.
+        // A command without sectors at its issue may have sectors at its end.
         let bare =
             |live: &Live| live.at_device && live.left == 0 && live.operation == block.operation;
         if let Some(live) = self.take(key, same).or_else(|| self.take(key, bare)) {

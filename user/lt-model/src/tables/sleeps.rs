@@ -11,7 +11,7 @@
 //! history. A thread that is woken on its way to sleep, before it is switched out, does not sleep. If it is woken once
 //! more before it runs, the first wakeup was void, and the second one ends the sleep.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -36,7 +36,7 @@ pub struct Recorded {
     pub softirqs: bool,
     /// Starts and ends of functions of hrtimers, or of the local timer's interrupt.
     pub timers: bool,
-    /// Starts and ends of interrupts that CPUs send; also true if the architecture has no events of them.
+    /// Starts and ends of interrupts that CPUs send; also true if the architecture has no such events.
     pub ipis: bool,
     /// `timer_expire_entry`.
     pub wheel: bool,
@@ -110,7 +110,7 @@ impl Sleeps {
         }
         Self {
             table: Table::new(Kind::Sleep, range, by.unwrap_or(By::Thread)),
-            threads: HashMap::new(),
+            threads: HashMap::default(),
             recorded,
             model,
         }
@@ -165,7 +165,7 @@ impl Sleeps {
         });
     }
 
-    /// What wakes this thread, of this name, now.
+    /// What wakes the thread with this number and name now.
     fn woken_by(
         &mut self,
         ground: &mut Ground,
@@ -235,7 +235,7 @@ impl Sleeps {
                 state: State::Awake { .. },
                 since,
             }) if !ground.spans(since) => {}
-            // Only a sleeping thread is woken, and the switch from it is missing.
+            // Only a sleeping thread is woken, so the switch-out of this thread is missing.
             _ => {
                 let who = ground.named(tid);
                 self.table.miss(seen.time, Some(who), ground.why());

@@ -15,8 +15,8 @@ pub struct Seen<'a> {
     pub cpu: u32,
     /// The current thread, if the event names it.
     pub tid: Option<i32>,
-    /// A thread and its process, if the event names both: for a fork the new thread, for other events an existing one.
-    /// Needed for [`By::Process`](super::By::Process) and [`Tables::process`](super::Tables::process) only.
+    /// A thread and its process, if the event names both: for a fork the new thread, for other events an existing
+    /// thread. Needed for [`By::Process`](super::By::Process) and [`Tables::process`](super::Tables::process) only.
     pub process: Option<(i32, i32)>,
     /// What the event shows about files. Needed for [`Case::file`](super::Case::file) only, and only if the events
     /// include every system call.
@@ -81,7 +81,7 @@ pub enum Operation {
     Write,
     /// Makes the disk write out its cache.
     Flush,
-    /// Gives blocks back to the disk.
+    /// Marks blocks as unused.
     Discard,
     /// Anything else.
     Other,
@@ -201,10 +201,10 @@ pub enum PacketStage {
 /// The end of a received packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PacketEnd {
-    /// Its data was copied to user space.
+    /// Data of the packet was copied to user space.
     Copied,
-    /// It was freed after it had served its purpose.
+    /// The packet was freed after it had served its purpose.
     Consumed,
-    /// It was dropped.
+    /// The packet was dropped.
     Dropped,
 }

@@ -132,8 +132,8 @@ impl Sums {
         matches!(self.values, Values::Exact(_))
     }
 
-    /// Number of durations in each bucket that has any, with the longest duration of the bucket. No bucket crosses a power
-    /// of two.
+    /// Upper bound of each bucket that has durations, and the number of durations in the bucket. No bucket crosses a
+    /// power of two.
     #[must_use]
     pub fn buckets(&self) -> Vec<(u64, u64)> {
         let counted = self.values.clone().counted().into_iter();
@@ -171,7 +171,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn buckets_are_those_of_the_kernel_module() {
+    fn buckets_match_the_buckets_of_the_kernel_module() {
         // The bounds that an instance's histogram prints.
         for (low, high) in [
             (0, 1),

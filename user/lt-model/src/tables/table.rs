@@ -2,7 +2,7 @@
 
 //! One table: durations by group and interval, the worst cases, and counters of operations that were not measured.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::group::{By, Case, Extra, Key, Kind, Object, TaskId};
 use super::sums::Sums;
@@ -97,8 +97,8 @@ pub struct Table {
     pub by: By,
     /// All durations.
     pub whole: Row,
-    /// The rows, by number of the interval and group. An operation counts in the interval in which it ends; time on a CPU
-    /// counts in the interval in which it is spent.
+    /// The rows, by number of the interval and group. An operation counts in the interval in which it ends; time on a
+    /// CPU counts in the interval in which it is spent.
     pub rows: HashMap<(u64, Key), Row>,
     /// The longest operations, the longest first.
     pub worst: Vec<Case>,
@@ -119,10 +119,10 @@ impl Table {
             kind,
             by,
             whole: Row::default(),
-            rows: HashMap::new(),
+            rows: HashMap::default(),
             worst: Vec::new(),
             missed: Missed::default(),
-            recorded: HashMap::new(),
+            recorded: HashMap::default(),
             dropped: false,
             range,
             each: Vec::new(),

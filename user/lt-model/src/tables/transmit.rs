@@ -26,7 +26,7 @@
 //! length, the end of the segment counts as the end of the packet: too early by at most the time until the function
 //! returns.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::ground::{Ground, Mark};
 use super::group::{Case, Extra, Object};
@@ -40,6 +40,8 @@ const BUSY: i64 = 15;
 const TAG: u64 = 4;
 /// Minimum number of entries in [`Transmit::outside`] at which useless ones are removed.
 const MANY: usize = 1024;
+/// Maximum number of entries in [`Transmit::outside`].
+const MOST: usize = 64 << 10;
 
 /// A packet on its way to the driver.
 #[derive(Debug, Clone, Copy)]
@@ -86,9 +88,9 @@ impl Transmit {
         Self {
             table,
             starts,
-            queued: HashMap::new(),
-            sending: HashMap::new(),
-            outside: HashMap::new(),
+            queued: HashMap::default(),
+            sending: HashMap::default(),
+            outside: HashMap::default(),
             full: MANY,
         }
     }
@@ -110,12 +112,19 @@ impl Transmit {
     }
 
     /// Removes the entries of `outside` that are older than all queued packets. They show nothing about these packets,
-    /// nor about later ones.
+    /// nor about later ones. If too many are left, removes the older half: a packet without an end stays queued, and
+    /// would keep all later entries. A packet that needs a removed entry counts as not measured.
     fn forget(&mut self) {
         let since = |queued: &Queued| queued.since.time;
         let oldest = self.queued.values().flatten().map(since).min();
         let is_useful = |last: u64| oldest.is_some_and(|oldest| last >= oldest);
         self.outside.retain(|_, last| is_useful(*last));
+        if self.outside.len() > MOST / 2 {
+            let mut times: Vec<u64> = self.outside.values().copied().collect();
+            let half = times.len() / 2;
+            let middle = *times.select_nth_unstable(half).1;
+            self.outside.retain(|_, last| *last > middle);
+        }
         self.full = (2 * self.outside.len()).max(MANY);
     }
 
@@ -252,6 +261,72 @@ impl Transmit {
             let who = tid.map(|tid| (tid, None));
             self.table
                 .miss_open(since.time, who, ground.why_since(*since));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::group::{By, Kind};
+    use super::super::step::Step;
+    use super::super::table::Range;
+    use super::*;
+
+    #[test]
+    fn only_times_before_all_queued_packets_are_forgotten() {
+        let mut ground = Ground::default();
+        let device = ground.names.number(b"eth0");
+        let table = Table::new(Kind::Transmit, Range::all(0), By::Device);
+        let mut transmit = Transmit::new(table, false);
+        let place = |tid: i32| (0, Some(tid));
+        for (tid, time) in (0..).zip(0..MANY as u64) {
+            transmit.outside.insert((place(tid), Some(device)), time);
+        }
+        let since = ground.mark(1000);
+        let queued = Queued {
+            since,
+            device,
+            len: 100,
+            tid: None,
+        };
+        transmit.put(1, queued);
+        transmit.forget();
+        assert_eq!(transmit.outside.len(), MANY - 1000);
+        assert!(transmit.was_outside(place(1000), device, since));
+        transmit.take(1, device);
+        transmit.forget();
+        assert_eq!((transmit.outside.len(), transmit.full), (0, MANY));
+    }
+
+    #[test]
+    fn a_packet_without_an_end_does_not_keep_all_times() {
+        let mut ground = Ground::default();
+        let device = ground.names.number(b"eth0");
+        let table = Table::new(Kind::Transmit, Range::all(0), By::Device);
+        let mut transmit = Transmit::new(table, false);
+        let since = ground.mark(0);
+        let never = Queued {
+            since,
+            device,
+            len: 100,
+            tid: None,
+        };
+        transmit.put(1, never);
+        let end = 3 * MOST as u64;
+        for (tid, time) in (0..).zip(0..end) {
+            let seen = Seen {
+                time,
+                cpu: 0,
+                tid: Some(tid),
+                process: None,
+                file: None,
+                step: Step::File,
+            };
+            transmit.outside(&ground, &seen, Some(device));
+            assert!(transmit.outside.len() <= MOST);
+            // The packets that were just queued are still measured.
+            let now = ground.mark(time);
+            assert!(transmit.was_outside((0, Some(tid)), device, now));
         }
     }
 }

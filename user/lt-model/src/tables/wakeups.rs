@@ -2,11 +2,11 @@
 
 //! Wakeups: from `sched_waking` to the switch to the woken thread, as the tracker `wakeup` measures it.
 //!
-//! A thread may be woken while it still runs. If its own CPU wakes it, it continues without a wait. If another CPU
-//! wakes it, the thread may be about to sleep: the wakeup counts if the thread is then switched out asleep, and is void
-//! if the thread stays runnable.
+//! A thread may be woken while it still runs. If its own CPU wakes it, the thread continues without a wait. If another
+//! CPU wakes it, the thread may be about to sleep: the wakeup counts if the thread is then switched out asleep, and is
+//! void if the thread stays runnable.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -43,7 +43,7 @@ impl Wakeups {
     pub(super) fn new(range: Range, by: Option<By>, wakings: bool) -> Self {
         Self {
             table: Table::new(Kind::Wakeup, range, by.unwrap_or(By::Thread)),
-            threads: HashMap::new(),
+            threads: HashMap::default(),
             wakings,
         }
     }
@@ -80,7 +80,7 @@ impl Wakeups {
             Some(woken) if woken.awake && thread.asleep => woken.awake = false,
             Some(woken) => {
                 if !woken.awake {
-                    // The switch to it is missing.
+                    // The switch to the thread is missing.
                     let who = ground.named(tid);
                     self.table.miss(time, Some(who), ground.why());
                 }
@@ -138,7 +138,7 @@ impl Machine for Wakeups {
                 case.priority = next_prio;
                 match (woken.awake, ground.spans(woken.since)) {
                     (_, true) => self.table.miss_case(&case, ground.why()),
-                    // The switch from it is missing.
+                    // The switch from the thread is missing.
                     (true, false) => self.table.miss_case(&case, Why::Lost),
                     (false, false) => self.table.measure(&case),
                 }

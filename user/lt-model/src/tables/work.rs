@@ -2,15 +2,15 @@
 
 //! Work items: from queueing to start, and from start to end.
 //!
-//! A waiting item is identified by its address, a running one by its address and the thread that runs it, as by the
-//! tracker `workqueue`: once its function has been called, the memory of an item may be used for another one.
+//! A waiting item is identified by its address, a running item by its address and the thread that runs it, as by the
+//! tracker `workqueue`: once its function has been called, the memory of an item may be used for another item.
 //!
 //! An item that is queued again before it starts was cancelled meanwhile, was moved to the end of the queue
-//! (`mod_delayed_work()`), or had just been taken by a worker. No event shows which, so its wait is not measured. If it
-//! was queued on two workqueues, the workqueue from which it starts is not known, either. After a gap, no workqueue is
-//! known: the item may have run in the gap, and its memory may be used for an item of another workqueue.
+//! (`mod_delayed_work()`), or had just been taken by a worker. No event shows the reason, so the wait is not measured.
+//! If the item was queued on two workqueues, the workqueue from which it starts is not known, either. After a gap, no
+//! workqueue is known: the item may have run in the gap, and its memory may be used for an item of another workqueue.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -47,8 +47,8 @@ impl Works {
         Self {
             queued: Table::new(Kind::Queued, range, by),
             work: Table::new(Kind::Work, range, by),
-            waiting: HashMap::new(),
-            running: HashMap::new(),
+            waiting: HashMap::default(),
+            running: HashMap::default(),
         }
     }
 
@@ -95,7 +95,7 @@ impl Works {
         let since = ground.mark(seen.time);
         let running = Running { since, object };
         if self.running.insert((item.work, tid), running).is_some() {
-            // The end of an earlier one is missing.
+            // The end of an earlier item is missing.
             let who = ground.named(tid);
             self.work.miss(seen.time, Some(who), ground.why());
         }

@@ -9,12 +9,12 @@ use super::cause::Leaf;
 /// Whether a quota (`cpu.max`) held a thread back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quota {
-    /// A quota of this cgroup held it back from the start of the wait, as the alert shows. The source of the fact
-    /// chooses the cgroup's number; `None` if several cgroups are possible.
+    /// A quota of this cgroup held the thread back from the start of the wait, as the alert shows. The source of the
+    /// fact chooses the cgroup's number; `None` if several cgroups are possible.
     Shown(Option<u16>),
     /// A quota of this cgroup was used up around the time of the wait, as its counters show.
     Proved(Option<u16>),
-    /// No quota held it back.
+    /// No quota held the thread back.
     Excluded,
     /// Not known.
     Open,
@@ -25,7 +25,7 @@ pub enum Quota {
 pub struct Slept {
     /// The cause of the wait.
     pub leaf: Leaf,
-    /// Whether the sleeper did not wait for the thread that ended the sleep.
+    /// Whether the leaf alone is the cause: the sleeper did not wait for the thread that ended the sleep.
     pub alone: bool,
 }
 

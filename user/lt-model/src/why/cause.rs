@@ -230,8 +230,8 @@ impl Cause {
     }
 }
 
-/// The leaf that ended a sleep. Unless the timer that ended it is known to be the thread's own, the cause may be one
-/// whose events are missing.
+/// The leaf that ended a sleep. If this is a timer, the cause may be one whose events are not recorded: the dirty
+/// limit, or a disk. It cannot be a disk if the timer is known to be the thread's own.
 fn ended(model: &Model, interval: &Interval, sleep: Sleep, context: Context) -> Leaf {
     let leaf = context.into();
     if leaf != Leaf::Timer {

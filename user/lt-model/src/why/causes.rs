@@ -2,7 +2,7 @@
 
 //! Sums up the pieces of a path by thread and cause.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::ThreadId;
 
@@ -28,7 +28,7 @@ pub struct Sum {
 #[must_use]
 pub fn causes(pieces: &[Piece]) -> Vec<Sum> {
     let mut sums: Vec<Sum> = Vec::new();
-    let mut places = HashMap::new();
+    let mut places = HashMap::default();
     for piece in pieces {
         let (thread, cause) = (piece.thread, piece.cause);
         let place = *places.entry((thread, cause)).or_insert_with(|| {

@@ -210,8 +210,8 @@ fn is_outside_known(model: &Model, id: ThreadId, time: u64) -> bool {
     last.is_some_and(|last| call(last.state).is_some())
 }
 
-/// The last states before `time`, the latest first, back to the one that shows whether the thread is outside of all
-/// calls: a state in a call, or an unknown one.
+/// The last states before `time`, the latest first, back to the state that shows whether the thread is outside of all
+/// calls: a state in a call, or an unknown state.
 fn decides_outside(model: &Model, id: ThreadId, time: u64) -> impl Iterator<Item = Interval> {
     /// Maximum number of states to examine. A thread without a call for longer may be a kernel thread.
     const STATES: usize = 1000;

@@ -42,7 +42,7 @@ pub struct Piece {
     pub cause: Cause,
     /// The processor on which it ran, or for which it waited.
     pub cpu: Option<u32>,
-    /// Number of threads that wait for this one, each for the next.
+    /// Number of threads in the chain of waits above this thread.
     pub depth: usize,
     /// The wait that this piece explains; for the first thread, the requested time.
     pub inside: (u64, u64),
@@ -69,7 +69,7 @@ pub struct Wait {
     pub by: Option<ThreadId>,
     /// The cause, unless a thread ended it.
     pub cause: Option<Cause>,
-    /// Number of threads that wait for this one, each for the next.
+    /// Number of threads in the chain of waits above this thread.
     pub depth: usize,
 }
 
@@ -406,9 +406,10 @@ impl Walk<'_> {
         self.piece(id, (end, to), rest, None, inside);
     }
 
-    /// Returns the cause of a wait, given the `cause` that its waker shows. The two differ if a disk ended the wait by
-    /// completing another thread's request: its stages are not the stages of the waiting thread's own request. They
-    /// also differ if the waiting thread had no request yet, as `slept` or later events show.
+    /// Returns the cause of a wait, given the `cause` that its waker shows. The two causes differ if a disk ended the
+    /// wait by completing another thread's request: the stages of that request are not the stages of the waiting
+    /// thread's own request. The causes also differ if the waiting thread had no request yet, as `slept` or later
+    /// events show.
     fn of_others(
         &self,
         id: ThreadId,
@@ -539,8 +540,8 @@ enum Helps {
     From(u64),
 }
 
-/// The cause on whose behalf a thread, running a softirq that was left to it, wakes another: the handler that raised
-/// the softirq, or else the softirq's usual cause. Packets may be the waker's own, unless it only runs softirqs.
+/// The cause on whose behalf a thread that runs a softirq left to it wakes another thread: the handler that raised the
+/// softirq, or else the softirq's usual cause. Packets may be the waker's own, unless it only runs softirqs.
 fn left_to(context: Option<Context>, is_of_softirqs: bool) -> Option<Leaf> {
     let Some(Context::Softirq {
         vector,

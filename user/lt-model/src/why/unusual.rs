@@ -2,7 +2,7 @@
 
 //! Finds threads and interrupts that used the processors more in a given time than in the rest of the trace.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::{Model, Stretch, ThreadId, Use};
 
@@ -30,12 +30,12 @@ pub struct Working {
 
 /// Users that used at least `least` processors more between two times than in the rest of the recorded time, largest
 /// difference first. The rest is measured for each processor separately: a busy processor fills its buffer sooner, so
-/// its events may cover less time. Users of a processor that has no recorded time outside of that range are left out.
+/// its events may cover less time. Users of a processor that has no recorded time in this rest are left out.
 #[must_use]
 pub fn unusual(model: &Model, from: u64, to: u64, least: f64) -> Vec<Working> {
     /// Working time inside the range, share outside of it, and whether any time outside is recorded.
     type Sum = (u64, f64, bool);
-    let mut sums: HashMap<Worker, Sum> = HashMap::new();
+    let mut sums: HashMap<Worker, Sum> = HashMap::default();
     let (from, to) = (from.max(model.span.0), to.min(model.span.1));
     if from >= to {
         return Vec::new();

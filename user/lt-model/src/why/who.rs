@@ -7,8 +7,8 @@ use crate::{Busy, Context, Disk, Model, Served, ThreadId, Use};
 use super::cause::{Cause, Place};
 use super::path::Piece;
 
-/// The longest activity of the processor while a thread waited for it, and its length; `None` for other pieces, and if
-/// the processor is not known.
+/// The longest activity of the processor while a thread waited for it, and the length of this activity. `None` if the
+/// piece is not such a wait, or if the processor is not known.
 #[must_use]
 pub fn instead(model: &Model, piece: &Piece) -> Option<(Use, u64)> {
     if !matches!(piece.cause, Cause::Waiting | Cause::Preempted) {
@@ -36,9 +36,9 @@ pub fn used(model: &Model, cpu: u32, from: u64, to: u64) -> Vec<(Use, u64)> {
 }
 
 /// Returns the disk from which a thread waited for a free request in these pieces, and the requests that the disk
-/// served meanwhile, if all of these are recorded. The pieces have one cause, and are in time order. `None` if the
-/// cause is not a wait for a free request. The served requests had tags of the disk, but need not be the reason for the
-/// wait.
+/// served meanwhile, if all served requests are recorded. The pieces have one cause, and are in time order. `None` if
+/// the cause is not a wait for a free request. The served requests had tags of the disk, but need not be the reason for
+/// the wait.
 #[must_use]
 pub fn served<'p>(
     model: &Model,

@@ -2,7 +2,9 @@
 
 //! Random events, for properties that hold for all traces.
 
-use lt_model::{Builder, Disk, Event, Kind, Model, Priority, Sleep, Stage, SwitchedOut, What};
+use lt_model::{
+    Builder, Disk, Event, Kind, Model, NOWHERE, Priority, Sleep, Stage, SwitchedOut, What,
+};
 use proptest::prelude::*;
 
 fn out() -> impl Strategy<Value = SwitchedOut> {
@@ -64,6 +66,11 @@ fn what() -> impl Strategy<Value = What<'static>> {
         1 => (0..2u32).prop_map(|disk| What::Completed { disk: Disk(disk), range: None, kind: Kind::Flush }),
         1 => (0..2u32, 0..4u64, 1..3u32)
             .prop_map(|(disk, sector, n)| What::Completed { disk: Disk(disk), range: Some((sector, n)), kind: Kind::Plain }),
+        1 => (0..2u32).prop_map(|disk| What::Completed { disk: Disk(disk), range: None, kind: Kind::Plain }),
+        1 => (0..2u32)
+            .prop_map(|disk| What::Completed { disk: Disk(disk), range: Some((NOWHERE, 0)), kind: Kind::Other }),
+        1 => (0..2u32)
+            .prop_map(|disk| What::Request { stage: Stage::Issued, disk: Disk(disk), sector: NOWHERE, sectors: 0 }),
         1 => (0..2u32).prop_map(|disk| What::Flush { disk: Disk(disk) }),
         1 => Just(What::Dirty { disk: Some(Disk(1)) }),
         3 => (prop_oneof![Just(Stage::Queued), Just(Stage::Allocated), Just(Stage::Issued)], 0..3u32, 0..4u64, 0..4u32)

@@ -214,7 +214,7 @@ fn a_new_process_has_a_copy_and_exec_keeps_a_part_of_it() {
     s.sees(1, &FileEvent::Exec { tid: 9, old: 9 });
     s.ends(1, "execve", 0);
     s.reads(1, &[3, 4, 5, 6, 7]);
-    // The two processes have nothing in common any more.
+    // The two processes no longer share descriptors.
     s.closes(1, 3);
     s.reads(0, &[3, 4, 7]);
     assert_eq!(s.files(), "/a /b /b /c /a - - - /d /a /b -");
@@ -399,7 +399,7 @@ fn a_close_of_no_descriptor_changes_nothing() {
 }
 
 #[test]
-fn a_thread_that_is_not_known_may_share_any_descriptors_that_were_not_made_here() {
+fn an_unknown_thread_may_share_any_table_whose_creation_is_not_recorded() {
     let mut s = Script::new();
     s.opens(0, "/a", 3);
     s.opens(0, "/b", 4);
@@ -443,7 +443,7 @@ fn what_another_thread_changes_during_a_call_is_not_known() {
     s.closes(1, 3);
     s.ends(0, "read", 1);
     s.reads.push((7, begin, s.now));
-    // Whether the new file is the one that was closed is not recorded.
+    // No event shows whether the new file or an earlier file was closed.
     s.begins(0, "openat", open("/c"));
     s.closes(1, 3);
     s.ends(0, "openat", 3);

@@ -54,7 +54,7 @@ fn with_prio(time: u64, prev: (i32, i32), out: SwitchedOut, next: (i32, i32)) ->
 
 /// 7 uses up its quota at 10, and CPU 0 is idle until a timer of another CPU, or of its own, expires.
 #[test]
-fn a_cpu_that_becomes_idle_beside_a_runnable_thread_shows_a_limit() {
+fn a_cpu_that_becomes_idle_with_a_runnable_thread_shows_a_limit() {
     let throttled = [
         switch(0, 0, 0, R, 7),
         switch(10, 0, 7, R, 0),

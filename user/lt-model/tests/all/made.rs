@@ -48,7 +48,7 @@ pub fn timer(time: u64, cpu: u32, function: u64) -> [Event<'static>; 2] {
     ]
 }
 
-/// A request for eight sectors, from this one on, reaches `stage`.
+/// A request for eight sectors, which starts at `sector`, reaches `stage`.
 pub fn request(time: u64, stage: Stage, disk: Disk, sector: u64) -> Event<'static> {
     let what = What::Request {
         stage,

@@ -188,7 +188,7 @@ fn a_slow_machine_wakes_the_thread_of_the_request_later() {
 fn a_request_ends_no_sleep_if_the_thread_has_continued_or_the_sleep_is_of_another_kind() {
     let disk = "disk 8:0";
     let waker = |sleep, events: &[Event<'static>]| waker_of_own(sleep, 4, events);
-    // It may wait for a futex, while its request is written in the background.
+    // The thread may wait for a futex, while its request is written in the background.
     let late = waking(9_000_000, 0, 7);
     assert_eq!(waker(Sleep::Interruptible, &[late]), "3");
     assert_eq!(waker(Sleep::Interruptible, &[waking(50, 0, 7)]), disk);

@@ -171,7 +171,7 @@ fn a_thread_without_a_recorded_switch_in_was_not_off_all_the_time() {
 
 /// CPU 1 is not recorded from 10 to 20, while two threads sleep.
 #[test]
-fn a_gap_splits_only_what_may_have_run_there() {
+fn a_gap_splits_only_the_sleeps_of_threads_that_may_have_run_there() {
     let sleeps = |tid, name: &'static [u8], cpus: Option<&[u32]>| {
         let mut builder = Builder::new();
         if let Some(cpus) = cpus {

@@ -38,7 +38,7 @@ fn a_thread_runs_sleeps_is_woken_and_waits() {
 }
 
 #[test]
-fn what_is_not_seen_is_not_known() {
+fn a_state_that_is_not_recorded_is_not_known() {
     let m = model(&[
         switch(5, 0, 0, R, 8),
         waking(10, 0, 7),
@@ -236,7 +236,7 @@ fn after_a_gap_nothing_of_that_processor_is_known() {
 }
 
 #[test]
-fn what_waits_for_a_processor_with_a_gap_is_not_known_from_there_on() {
+fn a_thread_that_waits_for_a_processor_with_a_gap_is_not_known_from_the_gap_on() {
     let lost = |since, until, cpu| at(since, cpu, What::Lost { until });
     let m = model(&[
         switch(0, 0, 0, R, 9),
@@ -320,7 +320,7 @@ fn a_thread_waits_for_each_processor_as_long_as_it_is_queued_there() {
             moved(7, 0, 2, 1),
             wakeup(8, 0, 1),
             moved(10, 2, 1, 2),
-            // A move to the CPU that it is on.
+            // A move to the CPU that the thread is on.
             moved(10, 2, 2, 2),
             switch(11, 2, 9, S, 7),
             switch(12, 2, 7, S, 0),
@@ -393,7 +393,7 @@ fn a_thread_that_has_left_is_not_lost_with_its_old_processor() {
 }
 
 #[test]
-fn what_interrupted_one_thread_does_not_go_on_with_another() {
+fn an_interrupt_of_one_thread_does_not_continue_with_another() {
     let m = model(&[
         switch(0, 0, 0, R, 7),
         at(2, 0, What::Softirq { vector: 1 }),

@@ -36,7 +36,8 @@ proptest! {
         for (cpu, processor) in m.processors.iter().enumerate() {
             let stretches: Vec<_> = processor.stretches.iter().collect();
             prop_assert!(stretches.iter().all(|s| s.begin < s.end));
-            // Two stretches of one kind are adjacent only if an event separates them: what it began took no time.
+            // Two stretches of one kind are adjacent only if an event separates them: the activity in between took no
+            // time.
             let happened = |time| known.contains(&(time, cpu));
             for pair in stretches.windows(2) {
                 prop_assert_eq!(pair[0].end, pair[1].begin);
@@ -73,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_forgotten_is_all_that_is_missing(events in events(), keep in 0..60u64) {
+    fn forgetting_the_past_changes_nothing_later(events in events(), keep in 0..60u64) {
         let whole = model(&events);
         let mut builder = Builder::new();
         builder.forget_before(keep);

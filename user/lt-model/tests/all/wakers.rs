@@ -91,7 +91,7 @@ fn an_interrupt_of_another_processor_is_no_waker() {
 }
 
 #[test]
-fn threads_of_interrupts_are_woken_in_their_tail_and_others_are_not() {
+fn only_threads_to_which_an_interrupt_defers_work_are_woken_in_its_tail() {
     let [begin, end] = irq(4);
     for name in [&b"irq/5-disk"[..], b"ksoftirqd/0", b"ktimers/0"] {
         assert_eq!(
@@ -120,7 +120,7 @@ fn threads_of_interrupts_are_woken_in_their_tail_and_others_are_not() {
 }
 
 #[test]
-fn a_tail_is_short_and_of_its_interrupt() {
+fn a_tail_is_short_and_belongs_to_one_interrupt() {
     // Thread 3, the thread of an interrupt, sleeps; 8 runs, and wakes it.
     let by = |events: &[Event<'static>]| {
         let begin = [
@@ -144,7 +144,7 @@ fn a_tail_is_short_and_of_its_interrupt() {
         at(11, 0, What::TimerEnd),
     ];
     assert_eq!(by(&[&timer[..], &[wakes(12)]].concat()), "8");
-    // Nor does the handler of another interrupt.
+    // The handler of another interrupt does not defer work to this thread, either.
     let (number, name) = (55, b"other");
     let other = [
         at(10, 0, What::Irq { number, name }),
@@ -230,7 +230,7 @@ fn packets_to_this_machine_are_delivered_by_their_sender() {
         "0..6 blocked by NET_RX of irq 5 disk"
     );
     assert_eq!(with(&[raise, begin, end]), "0..6 blocked by 8");
-    // One softirq serves the packets of the device and those of the thread.
+    // One softirq serves the packets of the device and of the thread.
     let both = "0..6 blocked by NET_RX of Several";
     assert_eq!(with(&[begin, raise, end, raise]), both);
     assert_eq!(with(&[raise, begin, raise, end]), both);
@@ -268,7 +268,7 @@ fn a_thread_in_user_mode_sends_no_packet() {
 }
 
 #[test]
-fn a_softirq_is_of_what_has_raised_it() {
+fn a_softirq_belongs_to_its_raiser() {
     let raise = at(3, 0, What::Raise { vector: TIMER });
     let receive = [softirq(4, TIMER), waking(6, 0, 7), softirq_end(7, TIMER)];
     let with = |begin: &[Event<'static>]| then(&[begin, &receive].concat());
@@ -305,7 +305,7 @@ fn a_softirq_is_of_what_has_raised_it() {
 /// If every interrupt that is not from a device is recorded, a softirq that the thread itself
 /// raised is recognized.
 #[test]
-fn a_softirq_is_of_the_thread_or_of_the_interrupt_in_which_it_was_raised() {
+fn a_softirq_belongs_to_the_thread_or_the_interrupt_that_raised_it() {
     let with = |raised: &[Event<'static>]| {
         let mut builder = Builder::new();
         builder.has_all_vectors();
@@ -353,14 +353,14 @@ fn a_disk_is_the_waker_while_it_completes_a_request() {
     let disk = Disk(8 << 20 | 16);
     let done = |time| completed(time, disk, None);
     let by_disk = |time| format!("0..{time} blocked by disk 8:16");
-    // The request may complete inside any interrupt,
+    // The request may complete inside any interrupt.
     let [begin, end] = irq(3);
     assert_eq!(then(&[begin, done(3), waking(4, 0, 7), end]), by_disk(4));
     let timer = at(3, 0, What::Timer { function: None });
     assert_eq!(then(&[timer, done(4), waking(5, 0, 7)]), by_disk(5));
     let call = at(3, 0, What::Ipi { name: b"call" });
     assert_eq!(then(&[call, done(4), waking(5, 0, 7)]), by_disk(5));
-    // or in the thread of an interrupt.
+    // The request may also complete in the thread of an interrupt.
     let thread = [
         named(3, 3, b"irq/5-disk"),
         switch(4, 0, 8, R, 3),

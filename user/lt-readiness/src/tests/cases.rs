@@ -224,7 +224,7 @@ pub(super) fn cases() -> Vec<Case> {
         ("caches", vec![cat(), (CPU3[18], text("3,7"))], vec![], Ok, "shared with no other"),
         ("caches", vec![cat(), all_share()], vec![], Warn, "L2 shared with CPU 0-1, and no resctrl group divides it for CPU 2-3"),
         ("caches", vec![cat(), all_share(), ("/sys/fs/resctrl/cpus_list", text("0-2"))], vec![], Warn, "for CPU 2"),
-        ("caches", vec![cat(), all_share(), ("/sys/fs/resctrl/cpus_list", text("0-1"))], vec![], Ok, "of their own"),
+        ("caches", vec![cat(), all_share(), ("/sys/fs/resctrl/cpus_list", text("0-1"))], vec![], Ok, "CPU 2-3 not in resctrl's root group"),
         ("EFI runtime", vec![efi(), ("/proc/cmdline", line("efi=debug,noruntime"))], vec![], Ok, "off"),
         ("EFI runtime", vec![efi(), ("/proc/cmdline", line("noefi"))], vec![], Ok, "noefi"),
         ("EFI runtime", vec![efi(), config("CONFIG_EFI_DISABLE_RUNTIME=y\n")], vec![], Ok, "off"),
@@ -244,7 +244,7 @@ pub(super) fn cases() -> Vec<Case> {
         ("irqbalance", vec![irqbalance(), where_it_runs(), ("/proc/40/environ", text("IRQBALANCE_BANNED_CPULIST=3\0"))], vec![], Bad, "uses CPU 2"),
         ("irqbalance", vec![irqbalance(), where_it_runs(), ("/proc/40/environ", text("IRQBALANCE_BANNED_CPUS=c\0"))], vec![], Ok, "with these CPUs banned"),
         ("highest priority", vec![("/proc/30/task/30/stat", stat("spin", [0, 0, 0, 99, 1])), ("/proc/30/task/30/status", status("0-3", 0))], vec![], Warn, "spin[30]"),
-        // Either limit keeps the CPU out of the deep state: the CPU's own, or the one that a program holds.
+        // Either limit keeps the CPU out of the deep state: the CPU's own limit, or a limit that a program holds.
         ("idle states", vec![(CPU2[14], text("0")), (CPU2[5], text("10"))], vec![], Ok, "C1, exit latency 2 us"),
         ("idle states", vec![(CPU2[14], text("0")), ("/dev/cpu_dma_latency", text("\x01\0\0\0"))], vec![], Ok, "POLL, exit latency 0 us"),
         ("timer migration", [none_is_isolated, vec![migration()]].concat(), vec![], Warn, "on"),

@@ -26,8 +26,9 @@ pub(super) struct Chain {
     pub(super) origin: Rc<Origin>,
     /// How often its threads were preempted.
     pub(super) preempted: u32,
-    /// Whether a task on the chain has woken a task that slept in the state `D` on no chain. On
-    /// PREEMPT_RT, that may have been a wait for a lock, and then the woken task stays on no chain.
+    /// Whether the module may not have this chain. Set on PREEMPT_RT if a wakeup outside hard interrupts continued the
+    /// chain to a task in the state `D` that was on no chain. The task may have waited for a lock, and the release of
+    /// a lock continues no chain.
     pub(super) may_not_be: bool,
 }
 
@@ -71,8 +72,8 @@ impl Chain {
         }
     }
 
-    /// Whether the chain is that of a worker in its item: since the last `work`, its task was woken only from sleeps
-    /// that are on the chain.
+    /// Whether the chain belongs to a worker that executes its item: since the last `work`, the task was woken only
+    /// from sleeps that are on the chain.
     pub(super) fn is_of_work(&self) -> bool {
         let end = self.steps.len();
         let is = |at: usize, kind: &str| self.steps[at].what.starts_with(kind);

@@ -12,7 +12,8 @@
 //!                    `---- between the two probes ----'
 //! ```
 //!
-//! The trace does not show how much of this the module saw before the start. The time of the start in an alert does.
+//! The trace does not show how much of this the module saw before the start. The time of the start in an alert shows
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,9 +34,8 @@ const NEXT: [&str; 5] = [
     "sched_kthread_work_execute_end",
 ];
 
-/// Gives a start of a softirq or of a work item the time of its step in the alerts, if other events of its CPU came
-/// before that time and after the start in the trace, and if its next event (see `NEXT`) came later. Sorts the lines by
-/// time again.
+/// Gives a start of a softirq or of a work item the time of its step in the alerts, if other events of its CPU lie
+/// between the two times and if the next event of its context (see `NEXT`) came later. Sorts the lines by time again.
 pub(super) fn as_seen(lines: &mut [Line<'_>], alerts: &[Alert]) -> Result<()> {
     let mut seen: BTreeMap<(String, u32), BTreeSet<u64>> = BTreeMap::new();
     for alert in alerts {
@@ -52,7 +52,8 @@ pub(super) fn as_seen(lines: &mut [Line<'_>], alerts: &[Alert]) -> Result<()> {
         let Some(time) = times.and_then(|times| times.range(line.time..).next()) else {
             continue;
         };
-        // As the trace would show it. Other lines of that microsecond may have come later, and stay after the start.
+        // The trace would show this time. Other lines of that microsecond may have come later, and stay after the
+        // start.
         let time = time - time % MICROSECOND;
         let mut later = lines[at + 1..].iter().filter(|one| one.cpu == line.cpu);
         let next = later.clone().find(|one| is_next(line, one));
@@ -68,7 +69,7 @@ pub(super) fn as_seen(lines: &mut [Line<'_>], alerts: &[Alert]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the step that a line is in an alert, if it is the start of a softirq or of a work item.
+/// Returns the name of a line's step in an alert, if the line is the start of a softirq or of a work item.
 fn start(line: &Line<'_>) -> Result<Option<String>> {
     let (kind, name) = match line.event {
         "softirq_entry" => ("softirq", word(line.fields, "action=")?),

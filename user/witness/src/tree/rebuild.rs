@@ -53,9 +53,9 @@ struct Timer {
 /// A thread that serves softirqs.
 #[derive(Debug, Clone)]
 struct Thread {
-    /// The waking, unless the thread has lost the CPU since.
+    /// The wakeup, unless the thread has lost the CPU since.
     woken: Option<Step>,
-    /// The last switch-in since the waking.
+    /// The last switch-in since the wakeup.
     switched: Option<Step>,
 }
 
@@ -155,7 +155,7 @@ pub(super) fn is_read(event: &str) -> bool {
     EVENTS.contains(&event) || vector(event).is_some()
 }
 
-/// Returns the name of a local interrupt, and whether it begins.
+/// Returns the name of a local interrupt, and whether the event is its entry.
 fn vector(event: &str) -> Option<(&str, bool)> {
     const VECTORS: [&str; 6] = [
         "local_timer",
@@ -263,7 +263,7 @@ impl Rebuild {
                 let by = task.work.as_ref();
                 let is_by = by.is_some_and(|(by, called)| *by == work && may_be(called));
                 if line.context == "task" && is_by {
-                    // The item defers the rest of its work, whose origin is unknown.
+                    // The item queues itself again. The origin of its next run is unknown.
                     self.works.remove(&work);
                 } else {
                     self.hand_on(line, work, step(format!("queue:{function}")), |it| {
@@ -282,7 +282,7 @@ impl Rebuild {
             }
             "csd_queue_cpu" => {
                 let function = word(line.fields, "func=")?;
-                // A wakeup, which was seen where it was requested.
+                // This call is a wakeup, which was seen where it was requested.
                 if function != "sched_ttwu_pending" {
                     let call = word(line.fields, "csd=")?.to_string();
                     self.hand_on(line, call, step(format!("call:{function}")), |it| {
@@ -303,8 +303,7 @@ impl Rebuild {
                     now.call = Some(chain);
                 }
             }
-            // A call that the CPU makes on itself runs at once, nested in this one, and has no
-            // address.
+            // A call that the CPU makes on itself runs at once, nested in this call, and has no address.
             "csd_function_exit" => {
                 if !is_null(word(line.fields, "csd=")?) {
                     self.cpu(line).call = None;
@@ -480,7 +479,7 @@ impl Rebuild {
             .or_else(|| comm.strip_prefix("ktimers/"));
         if let Some(cpu) = of_softirqs {
             if cpu.parse() == Ok(line.cpu) && !matches!(is, Is::Running(_) | Is::Queued) {
-                // In the state `D` it waits for a lock, and has run since its waking.
+                // In the state `D`, the thread waits for a lock, and has run since its wakeup.
                 if is != Is::Waiting {
                     let thread = Thread {
                         woken: Some(woken),

@@ -23,7 +23,7 @@ enum Inner<T: AtomicType> {
 /// Loom (0.7) reorders two operations only if the later one conflicts with the *last* access to that atomic. A thread
 /// that loads and then exchanges therefore hides the earlier loads of other threads: the order in which its exchange
 /// comes before those loads is never tried. So a swap of a second atomic, `turn`, precedes each operation and conflicts
-/// with all earlier ones. It is relaxed, so it orders no other access.
+/// with all earlier ones. The swap is relaxed, so it orders no other access.
 struct Modelled<T: AtomicType> {
     atomic: T::Modelled,
     turn: loom::sync::atomic::AtomicBool,

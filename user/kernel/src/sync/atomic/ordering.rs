@@ -7,10 +7,10 @@ use core::sync::atomic::Ordering as Native;
 /// Orders nothing.
 pub struct Relaxed;
 
-/// The load part comes before all that follows.
+/// Orders the load before all later accesses.
 pub struct Acquire;
 
-/// The store part comes after all that precedes.
+/// Orders all earlier accesses before the store.
 pub struct Release;
 
 /// A full barrier before and after.

@@ -9,8 +9,8 @@
 //! rows                         a, b 3 times, a 2 times, c
 //! ```
 //!
-//! Consecutive waits for one reason are one row, with the waits below the longest one. Later chains for the same
-//! reasons refer to the first one.
+//! Consecutive waits for one reason are one row, with the waits below the longest wait. Later chains for the same
+//! reasons refer to the first chain.
 
 use std::collections::HashMap;
 
@@ -44,8 +44,8 @@ struct Node<'w> {
     reason: usize,
 }
 
-/// The reason for a wait: the thread, the kind of wait, the file, the thread or cause behind it, and the reasons of waits
-/// below.
+/// The reason for a wait: the thread, the kind of wait, the file, the thread or cause behind the wait, and the reasons
+/// for the waits below it.
 type Reason = (
     ThreadId,
     Waited,

@@ -30,7 +30,7 @@ struct Part {
     waits: Vec<WaitJson>,
 }
 
-/// The time of each class, ns; they add up to the time of the segment.
+/// The time of each class, ns; the times add up to the time of the segment.
 #[derive(Serialize, Default)]
 struct Sums {
     working: u64,

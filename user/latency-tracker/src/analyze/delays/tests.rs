@@ -106,7 +106,7 @@ fn a_chain_that_was_shown_is_referred_to() {
 }
 
 #[test]
-fn all_waits_are_shown_on_request_and_none_that_is_too_deep_or_too_short() {
+fn all_waits_are_shown_on_request_and_waits_too_deep_or_too_short_are_not() {
     let of = |more: &[&str]| below(&lines(&waits(), 700, more), "Waits and what ended them");
     assert_eq!(
         of(&["--all"])
@@ -130,7 +130,7 @@ fn all_waits_are_shown_on_request_and_none_that_is_too_deep_or_too_short() {
         flat[2].contains("hog/8 meanwhile: blocked 80ns (in no recorded"),
         "{flat:?}"
     );
-    // The waits for thread 8 are consecutive among the shown ones.
+    // The waits for thread 8 are consecutive among the shown waits.
     let long = of(&["--min", "100"]);
     assert!(
         long[1].ends_with("in read: woken by hog/8; 2 times, up to 110ns"),

@@ -12,6 +12,8 @@
 //!     user mode
 //! ```
 
+use std::collections::HashMap;
+
 use lt_common::out::thousands;
 use lt_model::why::{Cause, Stay};
 use lt_model::{Class, Name};
@@ -40,8 +42,12 @@ impl Tree {
     /// The tree of these stays. Its nodes get the numbers from `next` on.
     pub(super) fn new(words: &Shown<'_>, stays: &[Stay], next: &mut usize) -> Self {
         let mut tree = Self::empty("all".into());
+        // A thread has many stays of a few kinds.
+        let mut branches = HashMap::new();
         for stay in stays {
-            tree.add(&branch(words, stay), stay);
+            let kind = (stay.cause, stay.by, stay.file, stay.outside, stay.open);
+            let labels = branches.entry(kind).or_insert_with(|| branch(words, stay));
+            tree.add(labels, stay);
         }
         tree.finish(next);
         tree

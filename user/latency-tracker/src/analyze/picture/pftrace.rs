@@ -177,8 +177,8 @@ impl Pftrace {
         assert_eq!(before, None);
     }
 
-    /// Orders events as trace_processor does: by time, then as they come; an end closes the last open slice of its
-    /// track.
+    /// Orders events as trace_processor does: by time, then by their order in the trace; an end closes the last open
+    /// slice of its track.
     fn place(&mut self, mut events: Vec<Event>) {
         events.sort_by_key(|event| event.time);
         let mut open: HashMap<u64, Vec<usize>> = HashMap::new();

@@ -91,7 +91,7 @@ fn a_chain_down_to_a_device_is_drawn() {
             (end("hog/8", "wakes late/7", 15), end("late/7", waits, 15))
         ]
     );
-    // The use of the processor that a thread waited for is printed at the wait.
+    // The use of the CPU that a thread waited for is printed at the wait.
     let path = trace.on(trace.track("Critical path of late/7").unwrap());
     let value = &path[7].values;
     assert_eq!(value["meanwhile"], "woken, waits for CPU 0 (hog/8 for 3ns)");
@@ -252,7 +252,7 @@ fn check_path(trace: &Pftrace, m: &Model, id: ThreadId, pieces: &[Piece]) {
     }
 }
 
-/// The tracks of threads and processors match the model, to the nanosecond.
+/// The tracks of threads and CPUs match the model, to the nanosecond.
 fn check_tracks(trace: &Pftrace, m: &Model, (from, to): (u64, u64)) {
     let cut = |begin: u64, end: u64| (begin.max(from), end.min(to));
     let of = |name: &str, parent: &str| {

@@ -75,7 +75,7 @@ pub(super) fn of_rows(report: &Report<'_>, table: &Table) -> Vec<Column> {
     columns
 }
 
-/// The values of a row in the columns of [`of_rows`], or those of all rows together.
+/// The values of a row in the columns of [`of_rows`]; without a `line`, the values of all rows together.
 pub(super) fn row(report: &Report<'_>, table: &Table, line: Option<&Line<'_>>) -> Vec<Value> {
     let row = line.map_or(&table.whole, |line| line.row);
     let sums = &row.sums;

@@ -33,7 +33,7 @@ pub(super) struct Feed<'a> {
     without: Vec<Kind>,
     disks: BTreeMap<Disk, String>,
     functions: BTreeMap<u64, String>,
-    /// The processors and the starts of their streams.
+    /// The CPUs and the starts of their streams.
     streams: Vec<(u32, u64)>,
     /// Losses and ends of streams before the first event.
     losses: Vec<(u64, u32, u64)>,

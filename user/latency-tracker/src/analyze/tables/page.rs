@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `--html`: the printed text, the heat map, all rows with their histograms, and the longest operations.
+//! `--html`: the printed text, the heat map, the rows with the largest sums and their histograms, and the longest
+//! operations.
 
 use std::cmp::Reverse;
 
@@ -52,7 +53,7 @@ fn command() -> String {
     out::printable(&words.join(" "))
 }
 
-/// The rows with the largest sums, below the sum of all.
+/// The rows with the largest sums, below a row for all operations.
 fn rows(report: &Report<'_>, table: &Table) -> Sheet {
     let mut columns = of_rows(report, table);
     columns.push(Column("Durations", Cells::Histogram));

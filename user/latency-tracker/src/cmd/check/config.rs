@@ -12,7 +12,7 @@ use crate::config::{Config, DIRECTORY, Entry};
 
 const WHAT: &str = "config";
 
-/// Returns the answers for each line, and one for the parts that could not be checked.
+/// Returns the answers for each line, and an answer for the parts that could not be checked.
 pub(super) fn answers(root: &ProcRoot, paths: &[PathBuf]) -> Vec<Answer> {
     let default = [PathBuf::from(DIRECTORY)];
     let config = Config::read(if paths.is_empty() { &default } else { paths });

@@ -136,7 +136,7 @@ mod tests {
         other count=4 sum=700 min=100 max=300 buckets=96-104:3,288-320:1\n";
 
     #[test]
-    fn json_has_the_share_of_each() {
+    fn json_has_the_share_of_each_label() {
         let labels = Labels::parse(TEXT).unwrap();
         let stats = Stats::parse("ended 7\n").unwrap();
         let value = serde_json::to_value(report("a", &labels, &stats, None)).unwrap();

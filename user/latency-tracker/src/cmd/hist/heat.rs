@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `hist -i` as a heat map: `--live` prints a line for each interval, `--svg` draws all of them at the end.
+//! `hist -i` as a heat map: `--live` prints a line for each interval, `--svg` draws all intervals at the end.
 //!
 //! Each column of the picture, and each line, is the difference of two readings, so together they contain every
 //! operation, regardless of when the readings are taken.
@@ -18,7 +18,7 @@ use crate::cli::HistArgs;
 use crate::heat::{self, Column, HeatMap, OCTAVES, Panel, octave};
 
 /// The rows of the picture, powers of two, that have a cell in a printed line. The first cell also counts all shorter
-/// delays, the last one all longer ones.
+/// delays, and the last cell all longer delays.
 const SHOWN: std::ops::RangeInclusive<usize> = 8..=36;
 
 /// Number of lines from one header to the next, rounded up to whole intervals: the header stays in sight.

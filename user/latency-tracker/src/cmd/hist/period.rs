@@ -10,8 +10,8 @@
 //!
 //! The module's counters are never reset, since other readers rely on that. So a reset keeps its reading, and the
 //! next period is the difference from that reading: each delay is in exactly one period. Root's readings are in
-//! `/run/latency-tracker/NAME.period`, those of another user in a directory of that user. Each user therefore has
-//! separate periods.
+//! `/run/latency-tracker/NAME.period`, and another user's readings are in a directory of that user. Each user
+//! therefore has separate periods.
 //!
 //! A reading includes the time at which the instance was created. A reading of an earlier instance of the same name
 //! starts no period, since the old counters say nothing about the new instance.
@@ -37,7 +37,7 @@ use crate::cmd::lock;
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reading {
     Whole(Histogram),
-    /// Of an instance with `by=`. The histogram is the sum of the rows, so that both are of one instant.
+    /// The delays of an instance with `by=`. The histogram is the sum of the rows, so that both are of one instant.
     Labels(Labels),
 }
 
@@ -86,7 +86,8 @@ fn period(root: &ProcRoot, args: &HistArgs, name: &str) -> Result<()> {
             "{name} was started after its last reset: all its delays are shown"
         ));
     }
-    // Written before the output, but renamed only after it: delays that could not be shown are not reset.
+    // The reading is written before the output, but renamed only after it: delays that could not be shown are not
+    // reset.
     let next = match args.reset {
         true => Some(keep(directory, &period.next)?),
         false => None,
@@ -115,7 +116,7 @@ fn keep(directory: &Path, text: &str) -> Result<NamedTempFile> {
 impl Period {
     /// Reads an instance, and the reading that its last reset has kept in `path`.
     fn read(root: &ProcRoot, name: &str, path: &Path) -> Result<Self> {
-        // Read before the counters: otherwise another command could store a later reading in between.
+        // This is read before the counters: otherwise another command could store a later reading in between.
         let kept = Kept::read(path)?;
         let (created, (file, text, time, stats)) = root.of_one(name, || {
             let file = match root.has_labels(name) {

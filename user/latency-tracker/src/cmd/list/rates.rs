@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::counter;
 use crate::cmd::restarted;
 
-/// Statistics of all delays so far, which have no rate. Values that can decrease have none either.
+/// Statistics of all delays so far, which have no rate. Values that can decrease have no rate, either.
 const OF_ALL_DELAYS: [&str; 3] = ["min", "mean", "max"];
 
 /// The output of `--json`.

@@ -4,8 +4,8 @@
 //!
 //! ```text
 //!   title, and what was lost
-//!   table of instances, at most two fifths of the screen
-//!   alerts, or groups of them   or, after Enter, instead of these two lists:
+//!   table of instances, at most two fifths of the screen, or three rows on a small screen
+//!   alerts, or their groups     or, after Enter, instead of these two lists:
 //!   operations in flight        histogram and counters of one instance
 //!   keys, or what is being typed
 //! ```
@@ -64,7 +64,7 @@ fn lines(state: &State, width: usize, height: usize) -> Vec<Line<'static>> {
     if let Some(text) = warning(state.all(), state.missed) {
         lines.push(Line::styled(out::fit(&text, width), state.warns()));
     }
-    // Less the title, the headings and the last line.
+    // The title, the headings and the last line take one line each.
     let room = height - lines.len() - 3;
     let shown = rows.len().min((room * 2 / 5).max(LEAST_ROWS));
     let place = state.selection().map_or(0, |(place, _)| place);
@@ -84,7 +84,7 @@ fn lines(state: &State, width: usize, height: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// Styles of the screen. Without colours, bold stands for all of them.
+/// Styles of the screen. Without colours, all of these styles are only bold.
 impl State {
     fn coloured(&self, colour: Color) -> Style {
         let style = Style::new().add_modifier(Modifier::BOLD);
@@ -144,7 +144,7 @@ fn title(state: &State, first: usize, shown: usize, all: usize) -> Line<'static>
     Line::from(spans)
 }
 
-/// Returns a line about instances whose cgroup is missing, and about the losses of each instance; `None` if there are
+/// Returns a line about instances whose cgroup is missing, and about the losses of each instance; `None` if there is
 /// neither.
 pub(super) fn warning(rows: &[Row], missed: u64) -> Option<String> {
     let missing = rows.iter().filter(|row| row.missing_cgroup.is_some());

@@ -48,9 +48,9 @@ impl By {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(untagged)]
 pub(super) enum Key {
-    /// The task that owns them.
+    /// The task that owns the operations.
     Task { pid: u64, tid: u64, comm: String },
-    /// Their subject; empty if their tracker has none.
+    /// The subject of the operations; empty if their tracker has none.
     Subject { subject: String },
     /// The functions of the stack, the innermost first; empty if not recorded.
     Stack { stack: Vec<String> },

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Char(char),
-    /// With Ctrl; a lower-case letter.
+    /// A lower-case letter, with Ctrl.
     Ctrl(char),
     F(u8),
     Enter,
@@ -43,7 +43,7 @@ const ESC_TIME: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     partial: Vec<u8>,
-    /// When the next part must have arrived; `None` if no key is incomplete.
+    /// When the next part of an incomplete key must have arrived.
     due: Option<Instant>,
 }
 
@@ -227,7 +227,7 @@ mod tests {
             let at = at % (bytes.len() + 1);
             let (mut decoder, now) = (Decoder::default(), Instant::now());
             let mut parts = decoder.add(&bytes[..at], now);
-            // What is dropped of a sequence that is too long depends on the cut.
+            // Which part of an overlong sequence is dropped depends on the cut.
             prop_assume!(!bytes.contains(&ESC) || bytes.len() < LONGEST);
             parts.extend(decoder.add(&bytes[at..], now));
             prop_assert_eq!(parts, keys(&bytes));

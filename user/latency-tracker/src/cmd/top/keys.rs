@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The action of each key. These are as in htop: h, ? and F1 (help), F4 (filter), <, > and F6 (sort), I (reverse), q
-//! and F10 (quit). t and F5, which show processes as a tree there, group alerts.
+//! The action of each key. These keys are as in htop: h, ? and F1 (help), F4 (filter), <, > and F6 (sort), I (reverse),
+//! q and F10 (quit). t and F5, which show processes as a tree in htop, group alerts.
 
 use std::time::Duration;
 

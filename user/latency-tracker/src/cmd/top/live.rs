@@ -38,7 +38,7 @@ pub(super) fn run(
     state.by = args.by;
     state.has_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     state.is_unicode = is_unicode();
-    // Before the terminal is taken over, so that errors are shown normally.
+    // The first reading comes before the terminal is taken over, so that its errors are shown normally.
     state.clock = lt_common::clock::now();
     state.update(reader.read()?);
     let output = io::stdout()

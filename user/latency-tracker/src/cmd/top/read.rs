@@ -71,7 +71,7 @@ pub(super) struct Reading {
 /// The last reading of a `pending` file.
 #[derive(Debug)]
 struct Last {
-    /// When the instance was created: another one may have its name by now.
+    /// When the instance was created: another instance may have its name by now.
     created: Option<u64>,
     oldest: Vec<Pending>,
     /// Earliest time of the next reading.

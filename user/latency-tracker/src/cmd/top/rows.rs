@@ -94,7 +94,7 @@ impl Row {
         (seconds > 0.0).then(|| self.ended as f64 / seconds)
     }
 
-    /// A quantile of the delays, ns: an upper bound; `None` if none has ended.
+    /// A quantile of the delays, ns: an upper bound; `None` if no operation has ended.
     pub(super) fn quantile(&self, ppm: u64) -> Option<u64> {
         Some(self.delays.quantile(ppm)?.min(self.max?))
     }

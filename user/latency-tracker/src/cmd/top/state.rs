@@ -166,7 +166,7 @@ impl State {
         Some((place, rows[place]))
     }
 
-    /// Selects a row by its place on the screen; the last one, if there are fewer.
+    /// Selects a row by its place on the screen; the last row if there are fewer rows.
     pub(super) fn select(&mut self, place: usize) {
         let rows = self.rows();
         let name = rows
@@ -224,7 +224,7 @@ impl State {
         let mut shown = Vec::new();
         for (nth, row) in rows.iter().enumerate() {
             let share = (most - shown.len()) / (rows.len() - nth);
-            // With fewer lines than instances, those with the most operations get a line.
+            // With fewer lines than instances, the instances with the most operations get a line.
             shown.extend(row.oldest.iter().take(share).map(|p| (*row, p)));
         }
         shown.sort_by_key(|(_, pending)| pending.fields.number("start"));

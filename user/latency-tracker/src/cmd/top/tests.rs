@@ -80,7 +80,7 @@ const BEFORE: &str = "attempts=100 started=100 ended=98 pending=2 alerts=1 max=2
 const AFTER: &str =
     "attempts=400 started=400 ended=398 pending=2 alerts=4 max=20000000 min=2000 full=3";
 
-/// Two readings, two seconds apart. The first has two instances; the second has a third one, too.
+/// Two readings, two seconds apart. The first reading has two instances, and the second has a third.
 fn two() -> (Reading, Reading) {
     let made = Made {
         start: Instant::now(),
@@ -221,7 +221,7 @@ fn an_instance_that_replaces_another_one_counts_from_0() {
 }
 
 #[test]
-fn rows_are_sorted_by_each_column_and_back() {
+fn rows_are_sorted_by_each_column_in_both_orders() {
     let mut state = state();
     for (column, expected) in [
         (Column::P99, ["slow_disk", "late", "calls"]),
@@ -278,7 +278,7 @@ fn each_instance_has_a_share_of_the_list_of_operations_in_flight() {
 }
 
 #[test]
-fn a_table_is_as_wide_as_it_may_be_and_whole_in_a_pipe() {
+fn a_table_fits_its_limit_and_is_whole_in_a_pipe() {
     let (before, after) = two();
     let mut all = rows(&after, Some(&before));
     all[0].name = "n".repeat(31);

@@ -7,7 +7,7 @@
 pub(crate) struct Event {
     /// `CLOCK_MONOTONIC`, ns.
     pub(crate) time: u64,
-    /// The processor that recorded it.
+    /// The CPU that recorded it.
     pub(crate) cpu: u32,
     /// `sched_switch`, `block_rq_issue`, ...; empty if irrelevant to requests.
     pub(crate) name: String,
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_split_as_the_kernel_does() {
+    fn device_numbers_are_split_as_in_the_kernel() {
         let sda = Dev { major: 8, minor: 0 };
         assert_eq!(Dev::from_kernel(8_388_608), sda);
         assert_eq!(Dev::parse("8:0"), Some(sda));

@@ -41,7 +41,7 @@ pub(crate) struct Overtaker {
 pub(crate) struct DeviceQueue {
     /// Other requests at the device when the late request was issued.
     pub(crate) at_issue: usize,
-    /// Maximum number, including the late request.
+    /// Maximum number of requests at the device, including the late request.
     pub(crate) at_most: usize,
     /// Number of requests left when the late request ended.
     pub(crate) at_end: usize,
@@ -85,7 +85,7 @@ pub(crate) struct Explanation {
     pub(crate) queue: Option<DeviceQueue>,
     /// Why the other activity of the device is unknown, if it is.
     pub(crate) gap: Option<Unrecorded>,
-    /// The CPU that issued the request, and the time that each task ran there meanwhile, longest first.
+    /// The CPU that issued the request, and the time that each task ran there from the issue to the end, longest first.
     pub(crate) ran: Option<(u32, Vec<(Task, u64)>)>,
     /// How far the trace reaches back before the alert, on the CPU with the shortest history, ns.
     pub(crate) covered: u64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The explanation in readable form, below 80 columns.
+//! The explanation in readable form, below 80 columns, without the stacks of the alert.
 
 use std::fmt;
 
@@ -35,16 +35,6 @@ impl fmt::Display for Explanation {
             Reason::Timeout => writeln!(f, "by {owner}, pending for {delay} (timeout {limit})")?,
             Reason::Late => writeln!(f, "by {owner}, took {delay}, after it had timed out")?,
             _ => writeln!(f, "by {owner}, took {delay} (threshold {limit})")?,
-        }
-        let stack = alert.stack();
-        if !stack.is_empty() {
-            writeln!(f, "stack of the task")?;
-        }
-        for function in &stack {
-            writeln!(f, "  {}", printable(function))?;
-        }
-        for line in crate::ustack::lines(alert, 0) {
-            writeln!(f, "{line}")?;
         }
         writeln!(f)?;
         if let Some(verdict) = self.verdict() {
@@ -247,7 +237,7 @@ impl Explanation {
             return Ok(());
         }
         writeln!(f, "\n  meanwhile CPU {cpu}, which issued the request, ran")?;
-        // In percent of the whole time at the device, although the trace of this CPU may start later.
+        // The times are percentages of the whole time at the device, although the trace of this CPU may start later.
         let all = self.request.as_ref().and_then(Request::at_device_for);
         let all = all.unwrap_or(0);
         for (task, time) in ran.iter().take(NAMED) {
@@ -435,13 +425,14 @@ mod tests {
         let alert = format!("{alert} stack=\"bio_await+0x79/0xb0,blkdev_read_iter+0x103/0x1b0\"");
         let text = explain(&alert, TRACE);
         for line in [
-            "by fio/170, pending for 7.25ms (timeout 7ms)\nstack of the task\n  bio_await+0x79/0xb0\n  blkdev_read_iter+0x103/0x1b0\n\n",
+            "by fio/170, pending for 7.25ms (timeout 7ms)\n\n",
             "issued to the device by kworker/1:1H/129 on CPU 1",
             "0  still pending when it timed out at 26.852215000",
             "others there at its issue             5",
         ] {
             assert!(text.contains(line), "{line:?} is missing in\n{text}");
         }
+        assert!(!text.contains("bio_await"), "{text}");
     }
 
     #[test]
@@ -458,7 +449,7 @@ mod tests {
         for (line, start) in [
             ("  +6.00ms  seen by the tracker: one of", with_it),
             ("71 % of the delay (15.26ms)", with_it),
-            // The request begins 10 ms after the delay, so it is another one.
+            // The request begins 10 ms after the delay, so it is another request.
             ("The end of the request is not in the trace", after_it),
         ] {
             let text = late(start);

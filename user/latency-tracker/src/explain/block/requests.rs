@@ -158,7 +158,8 @@ impl Requests {
         for request in &self.all {
             let begun = match (&request.issued, &request.inserted) {
                 (Some(issued), _) => issued.time,
-                // Not issued in this trace: if it ended, it was issued earlier; if not, it has not reached the device.
+                // A request with only its end in the trace was issued earlier. Any other request without an issue has
+                // not reached the device.
                 (None, None) if request.completed.is_some() => 0,
                 (None, _) => continue,
             };
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_spelled_as_the_kernel_does() {
+    fn operations_are_spelled_as_in_the_kernel() {
         assert_eq!(operation(36), "RS");
         assert_eq!(operation(33), "WS");
         assert_eq!(operation(4), "R");

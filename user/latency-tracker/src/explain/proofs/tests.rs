@@ -8,7 +8,7 @@ use lt_proc::evidence::Task;
 use super::super::why::Why;
 use super::*;
 use crate::analyze::made::{R, S, at, completed, request, switch, waking};
-use crate::trace::Told;
+use crate::trace::{Saved, Told};
 
 const PERIOD: u64 = 0x10;
 
@@ -271,7 +271,7 @@ fn the_function_of_a_sleep_shows_the_cause_of_that_sleep_only() {
 const TAG: &str = " stack=\"blk_mq_get_tag+0x12c/0x2e0\"";
 
 /// Thread 7 submits a bio at time 8, and waits from 10 to 800 for the only tag of the disk, which a request of thread 8
-/// has.
+/// holds.
 fn lacks_a_tag() -> Vec<Event<'static>> {
     use lt_model::Stage::{Allocated, Issued, Queued};
     let disk = lt_model::Disk(254 << 20);
@@ -304,9 +304,14 @@ fn call(range: (u64, u64)) -> Alert {
 
 /// The sentence about an alert, and the whole text with its lines joined. `beside`: see [`Why::new`].
 fn explained(events: &[Event<'_>], alert: &Alert, beside: &[Alert]) -> (String, String) {
-    let (told, evidence) = (told(events), Evidence::default());
+    explained_from(&told(events), alert, beside)
+}
+
+/// As [`explained`], from a trace that was read.
+fn explained_from(told: &Told, alert: &Alert, beside: &[Alert]) -> (String, String) {
+    let evidence = Evidence::default();
     let beside = ByThread::new(beside);
-    let why = Why::new(&told, alert, &evidence, beside.during(alert));
+    let why = Why::new(told, alert, &evidence, beside.during(alert));
     let text = lt_common::out::whole(|| why.text());
     let words: Vec<&str> = text.split_whitespace().collect();
     (why.verdict(), words.join(" "))
@@ -378,10 +383,41 @@ fn each_sleep_of_a_call_has_the_stack_of_its_own_alert() {
     assert!(said.ends_with("late/7 waited for a timer."), "{said}");
     let row = "late/7 waits for memory.high of its cgroup (__mem_cgroup_handle_over_high)";
     assert!(text.contains(row), "{text}");
-    let (said, text) = explained(&events, &late, &[first, second]);
+    let both = [first, second];
+    let (said, text) = explained(&events, &late, &both);
     assert!(said.ends_with(high), "{said}");
     let note = "The stacks are in alert 3 of slow and 1 more alert, about sleeps of the same thread during the delay.";
     assert!(text.contains(note), "{text}");
+    // Where the stacks are.
+    for (saved, beside, note) in [
+        (
+            Saved::Capture("0001/trace".into()),
+            &both[..],
+            "The stacks are in alert 3 of slow and 1 more alert (in alert.json), about sleeps of the same thread",
+        ),
+        (
+            Saved::Capture("0001/trace".into()),
+            &both[1..],
+            "The stack is in alert 3 of slow (in alert.json), about a sleep of the same thread during the delay.",
+        ),
+        (
+            Saved::Nothing,
+            &both[..],
+            "The stacks come from 2 sleeps of the same thread during the delay; -o DIR keeps them in alert.json.",
+        ),
+        (
+            Saved::Nothing,
+            &both[1..],
+            "The stack comes from a sleep of the same thread during the delay; -o DIR keeps it in alert.json.",
+        ),
+    ] {
+        let mut told = told(&events);
+        told.saved = saved;
+        let (_, text) = explained_from(&told, &late, beside);
+        assert!(text.contains(note), "{text}");
+        let names_it = |text: &str| text.contains("alert 3 of slow");
+        assert_eq!(names_it(&text), names_it(note), "{text}");
+    }
 }
 
 #[test]
@@ -419,7 +455,7 @@ fn the_function_that_throttles_proves_a_quota() {
 
 /// The quota held the thread back earlier, and for a short time.
 #[test]
-fn a_stack_says_nothing_about_another_wait() {
+fn a_stack_is_no_evidence_about_another_wait() {
     let events = [
         switch(0, 0, 0, R, 7),
         switch(1000, 0, 7, R, 0),

@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::analyze::made::{R, S, at, completed, model, request, switch, waking};
+use crate::trace::Saved;
 use lt_model::{Event, What};
 
 fn told(events: &[Event<'_>], lost: u64) -> Told {
@@ -367,7 +368,7 @@ fn lacks_a_tag() -> Vec<Event<'static>> {
 }
 
 #[test]
-fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
+fn a_sentence_names_the_threads_whose_requests_a_disk_served_while_a_tag_was_missing() {
     let told = told(&lacks_a_tag(), 0);
     let said = |stack: &str| {
         let line = alert("offcpu", 10, 810, 7).to_string();
@@ -378,7 +379,7 @@ fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
     };
     let begin =
         "98 % of the delay (790ns): late/7 waited for a request held back before disk 254:0: ";
-    let meanwhile = "meanwhile disk 254:0 served 2 requests of 9, hog/8 (785ns of the wait). By the end of the \
+    let meanwhile = "meanwhile disk 254:0 served 2 requests of 9, hog/8, for 785ns of the wait. By the end of the \
         wait, disk 254:0 had been busy for at least 797ns, since the start of the recording or earlier, with no pause \
         longer than 5ns.";
     let (sentence, _) = said("");
@@ -397,7 +398,7 @@ fn a_sentence_says_whose_requests_a_disk_served_while_a_thread_lacked_a_tag() {
 }
 
 #[test]
-fn a_sentence_says_since_when_a_disk_had_been_busy() {
+fn a_sentence_has_the_time_since_which_a_disk_had_been_busy() {
     let shift = 200_000_000;
     let said = |lost: Option<Event<'static>>, epoch| {
         let mut events = lacks_a_tag();
@@ -410,7 +411,7 @@ fn a_sentence_says_since_when_a_disk_had_been_busy() {
         let alert = alert("offcpu", shift + 10, shift + 810, 7);
         let why = Why::new(&told, &alert, &Evidence::default(), &[]);
         let verdict = why.verdict();
-        let (_, busy) = verdict.split_once("(785ns of the wait). ").unwrap();
+        let (_, busy) = verdict.split_once(", for 785ns of the wait. ").unwrap();
         let threads = why.served_threads().into_iter();
         let threads = threads.map(|thread| (thread.tid, thread.comm));
         (busy.to_string(), threads.collect::<Vec<_>>())
@@ -671,6 +672,49 @@ fn what_the_trace_does_not_cover_is_reported() {
     assert!(other.contains("The tracer lost 12 events"), "{other}");
 }
 
+/// Thread 7 runs and sleeps in turns, more often than the text shows.
+#[test]
+fn the_command_that_shows_the_whole_path_can_be_pasted() {
+    let mut events = vec![switch(0, 0, 0, R, 7)];
+    for time in (100..2000).step_by(100) {
+        events.extend([
+            switch(time, 0, 7, S, 0),
+            at(time + 50, 0, What::Timer { function: None }),
+            waking(time + 50, 0, 7),
+            at(time + 51, 0, What::TimerEnd),
+            switch(time + 60, 0, 0, R, 7),
+        ]);
+    }
+    events.push(switch(2000, 0, 7, S, 0));
+    let alert = alert("syscall", 50, 1990, 7);
+    let text = |saved| {
+        let mut told = told(&events, 0);
+        told.saved = saved;
+        let why = Why::new(&told, &alert, &Evidence::default(), &[]);
+        let text = why.text();
+        assert!(text.lines().all(|l| l.chars().count() < 80), "{text}");
+        text
+    };
+    for (trace, word) in [
+        ("/srv/slow/0001/trace", "/srv/slow/0001/trace"),
+        ("it's", "'it'\\''s'"),
+    ] {
+        let text = text(Saved::Trace(trace.into()));
+        let command = format!(
+            " To show the whole path:\n  latency-tracker analyze path {word} \\\n      --tid 7 --from 50 --to 1990 --all\n"
+        );
+        assert!(text.contains(&command), "{text}");
+    }
+    // The trace of this run is removed.
+    let text = text(Saved::Nothing);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains(" in total. `why -o DIR` keeps the trace, for `analyze path`."),
+        "{text}"
+    );
+    assert!(!text.contains("--tid"), "{text}");
+}
+
 #[test]
 fn the_late_task_is_named_as_far_as_it_is_known() {
     let told = told(&hogged(), 0);
@@ -695,7 +739,7 @@ fn control_characters_of_an_alert_are_not_printed() {
 }
 
 #[test]
-fn threads_that_work_more_than_otherwise_are_named() {
+fn threads_that_work_more_than_at_other_times_are_named() {
     let told = told(&hogged(), 0);
     let alert = alert("wakeup", 100, 900, 7);
     let text = Why::new(&told, &alert, &Evidence::default(), &[]).text();
@@ -706,4 +750,25 @@ fn threads_that_work_more_than_otherwise_are_named() {
     let line = text.lines().find(|l| l.contains("hog/8  ")).unwrap_or("");
     let words: Vec<_> = line.split_whitespace().collect();
     assert_eq!(words, ["hog/8", "100", "25"], "{text}");
+}
+
+/// Seven threads run only during the delay, each on its own CPU.
+#[test]
+fn busy_threads_that_are_not_named_are_counted() {
+    let mut events = Vec::new();
+    for (time, runs) in [(0, false), (100, true), (900, false), (1000, true)] {
+        for cpu in 0..7 {
+            let thread = 20 + cpu as i32;
+            events.push(match runs {
+                true => switch(time, cpu, 0, R, thread),
+                false => switch(time, cpu, thread, S, 0),
+            });
+        }
+    }
+    let told = told(&events, 0);
+    let alert = alert("irq", 100, 900, 7);
+    let text = Why::new(&told, &alert, &Evidence::default(), &[]).text();
+    let is_row = |line: &&str| line.split_whitespace().skip(1).eq(["100", "0"]);
+    assert_eq!(text.lines().filter(is_row).count(), 5, "{text}");
+    assert!(text.contains("\n    and 2 more\n"), "{text}");
 }

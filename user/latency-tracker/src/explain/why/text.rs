@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! The screen of an explanation: the late operation, the verdict, the causes and the longest steps (or the activity of
-//! the processor), unusual activity, and gaps in the trace.
+//! the CPU), unusual activity, and gaps in the trace.
 
+use lt_common::exec::quoted_if_odd;
 use lt_common::{chain, out};
 use lt_model::Use;
 use lt_model::why::{Sum, Worker, Working, causes, unusual};
@@ -13,16 +14,18 @@ use crate::analyze::show::Shown;
 use crate::analyze::words::{leaf_name, name_at, sentence, used_by};
 use crate::explain::resource;
 use crate::explain::runs::{Run, runs};
+use crate::trace::Saved;
 
-/// Maximum number of causes, steps and unusual workers; the other causes and steps are summed up.
+/// Maximum number of causes, steps and unusual workers; the other causes and steps are summed up, and the other workers
+/// counted.
 const CAUSES: usize = 5;
 const STEPS: usize = 12;
 const UNUSUAL: usize = 5;
-/// A worker is unusual if its share of a processor exceeds its share in the remaining trace by this much.
+/// A worker is unusual if its share of a CPU exceeds its share in the remaining trace by this much.
 const MORE: f64 = 0.1;
 
 impl Why<'_> {
-    /// The complete text, below 80 columns where names allow.
+    /// The text without the stacks of the alert, below 80 columns where names allow.
     pub(in crate::explain) fn text(&self) -> String {
         let mut lines = self.head();
         lines.push(String::new());
@@ -64,12 +67,6 @@ impl Why<'_> {
             },
         ];
         lines.extend(out::wrap(&out::printable(&alert.subject()), 2));
-        let stack = alert.stack();
-        if !stack.is_empty() {
-            lines.push("stack of the task".into());
-        }
-        lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
-        lines.extend(crate::ustack::lines(alert, 0));
         if let Some(resource) = resource::of_alert(alert) {
             let resource::Resource { function, what, .. } = resource;
             lines.extend(out::wrap(&format!("{function} waits for: {what}"), 0));
@@ -129,19 +126,27 @@ impl Why<'_> {
         if !rest.is_empty() {
             let time = rest.iter().map(|run| run.took).sum();
             let count = rest.iter().map(|run| run.times).sum();
-            lines.push(format!(
-                "  and {} shorter steps, {} in total. To show the whole path:",
+            let rest = format!(
+                "and {} shorter steps, {} in total.",
                 out::thousands(count),
                 Nanos(time)
-            ));
+            );
+            let Some(trace) = self.told.saved.trace() else {
+                let text = format!("{rest} `why -o DIR` keeps the trace, for `analyze path`.");
+                lines.extend(out::wrap(&text, 2));
+                return;
+            };
+            let trace = quoted_if_odd(&trace.display().to_string());
+            lines.push(format!("  {rest} To show the whole path:"));
+            lines.push(format!("  latency-tracker analyze path {trace} \\"));
             lines.push(format!(
-                "  latency-tracker analyze path TRACE --tid {} --from {} --to {} --all",
+                "      --tid {} --from {} --to {} --all",
                 self.alert.tid, self.from, self.to
             ));
         }
     }
 
-    /// The activity of the processor.
+    /// The activity of the CPU.
     fn processor(&self, lines: &mut Vec<String>) {
         let took = (self.to - self.from).max(1) as f64;
         let row = |(used, time): &(Use, u64)| {
@@ -186,6 +191,9 @@ impl Why<'_> {
         };
         let rows: Vec<_> = list.iter().take(UNUSUAL).map(row).collect();
         lines.extend(out::table(&["    WHO", ">THEN", ">OTHERWISE"], &rows));
+        if let more @ 1.. = list.len().saturating_sub(UNUSUAL) {
+            lines.push(format!("    and {more} more"));
+        }
     }
 
     /// What the trace lacks, which buffers to enlarge, and which other alerts are evidence, as sentences.
@@ -204,17 +212,7 @@ impl Why<'_> {
         {
             notes.push(missing);
         }
-        if let [first, more @ ..] = &self.shown_by[..] {
-            let alert = format!("alert {} of {}", first.seq, first.instance);
-            let of = "of the same thread during the delay";
-            notes.push(match more.len() {
-                0 => format!("The stack is in {alert}, about a sleep {of}."),
-                n => format!(
-                    "The stacks are in {alert} and {}, about sleeps {of}.",
-                    out::plural(n, "more alert")
-                ),
-            });
-        }
+        notes.extend(self.place_of_stacks());
         if self.alert.tid > 0
             && self.thread.is_none()
             && !OF_PROCESSORS.contains(&self.alert.tracker.as_str())
@@ -226,6 +224,31 @@ impl Why<'_> {
         }
         notes.extend(self.told.caveats().iter().map(|caveat| sentence(caveat)));
         notes
+    }
+
+    /// Names the other alerts whose stacks show causes, and the place of these alerts.
+    fn place_of_stacks(&self) -> Option<String> {
+        let (first, more) = self.shown_by.split_first()?;
+        let alert = format!("alert {} of {}", first.seq, first.instance);
+        let of = "of the same thread during the delay";
+        let place = match self.told.saved {
+            Saved::Capture(_) => " (in alert.json)",
+            Saved::Trace(_) | Saved::Nothing => "",
+        };
+        Some(match (&self.told.saved, more.len()) {
+            (Saved::Nothing, 0) => {
+                format!("The stack comes from a sleep {of}; -o DIR keeps it in alert.json.")
+            }
+            (Saved::Nothing, n) => format!(
+                "The stacks come from {} sleeps {of}; -o DIR keeps them in alert.json.",
+                n + 1
+            ),
+            (_, 0) => format!("The stack is in {alert}{place}, about a sleep {of}."),
+            (_, n) => format!(
+                "The stacks are in {alert} and {}{place}, about sleeps {of}.",
+                out::plural(n, "more alert")
+            ),
+        })
     }
 
     /// Adds the notes.

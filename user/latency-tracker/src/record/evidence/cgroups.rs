@@ -17,7 +17,7 @@ use lt_proc::evidence::{Cgroup, Counters, Task};
 /// Maximum number of cgroups read when the recorder is armed.
 pub(super) const MOST: usize = 4096;
 
-/// Maximum number of reads of a cgroup that are kept: the first one, and the latest ones.
+/// Maximum number of reads of a cgroup that are kept: the first read, and the latest reads.
 const KEPT: usize = 8;
 
 /// Maximum number of threads of a cgroup that are listed.
@@ -166,7 +166,7 @@ impl Groups {
     }
 
     /// The evidence about the cgroups `paths`, with the threads of the cgroups in `throttled`. The reads start with the
-    /// last one before `start`, or with the first one if all are later.
+    /// last read before `start`, or with the first read if all reads are later.
     pub(super) fn evidence(
         &self,
         paths: &[String],

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_two_functions_proves_nothing() {
+    fn a_name_shared_by_two_functions_proves_nothing() {
         assert!(named("10 t it_real_fn\n20 t it_real_fn\n30 t it_real_fn.isra.0\n").is_empty());
     }
 

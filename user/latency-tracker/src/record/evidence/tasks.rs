@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policy_and_start_are_found_behind_any_name() {
+    fn policy_and_start_are_found_after_any_name() {
         let rest = (4..=52)
             .map(|n| if n == 41 { 6 } else { n }.to_string())
             .collect::<Vec<_>>()

@@ -149,7 +149,7 @@ fn the_first_read_is_kept_however_many_follow() {
 }
 
 #[test]
-fn a_new_cgroup_has_no_earlier_read_and_a_recreated_one_loses_its_reads() {
+fn a_new_cgroup_has_no_earlier_read_and_a_recreated_cgroup_loses_its_reads() {
     let root = machine(&[
         ("sys/fs/cgroup/a/cpu.max", "1 2\n"),
         ("sys/fs/cgroup/a/cpu.stat", "nr_throttled 9\n"),
@@ -179,7 +179,7 @@ fn a_new_cgroup_has_no_earlier_read_and_a_recreated_one_loses_its_reads() {
 }
 
 #[test]
-fn a_freezer_is_found_by_its_time() {
+fn a_frozen_cgroup_is_found_by_its_frozen_time() {
     let root = machine(&[
         ("sys/fs/cgroup/a/cgroup.freeze", "0\n"),
         ("sys/fs/cgroup/a/cgroup.events", "frozen 0\n"),
@@ -322,7 +322,7 @@ fn only_a_disk_that_keeps_its_name_is_listed() {
     link("104:0", "pci/block/cciss!c0d0");
     link("7:0", "virtual/block/loop0");
     let mut collector = Collector::start(root.path());
-    // One device appears later, and one has changed its name by then.
+    // Later, one device appears, and another has changed its name.
     link("253:0", "virtual/block/slow");
     link("7:0", "virtual/block/other");
     let disks = of(&mut collector, monotonic()).disks;

@@ -4,7 +4,7 @@
 //! slot.
 //!
 //! A location is a path of names. It starts at the structure that contains the field with the
-//! location or, with an `origin`, at the current scope or one read earlier; `null` goes one
+//! location or, with an `origin`, at the current scope or a scope read earlier; `null` goes one
 //! structure up. Options of a variant and elements of an array on the path are transparent: the
 //! value read last is used.
 

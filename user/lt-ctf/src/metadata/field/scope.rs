@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The scopes of a trace, a stream class and an event class, and which of them a later field can
-//! refer to.
+//! The scopes of a trace, a stream class and an event class. A field can refer to the scopes read before it.
 
 use std::collections::HashMap;
 

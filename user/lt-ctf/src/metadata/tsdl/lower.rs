@@ -260,8 +260,8 @@ impl<'t> Lower<'t> {
     }
 
     /// Returns the location of the field that a path refers to, and its type. A path that does not
-    /// start at a scope starts at the innermost structure with such a member, or else at the latest
-    /// scope with one.
+    /// start at a scope starts at the innermost open structure that has such a member, or else at
+    /// the latest scope that has such a member.
     fn location(&self, path: &[String]) -> Result<(Value, &'t Type), String> {
         let found = self.absolute(path).or_else(|| self.relative(path));
         found.ok_or_else(|| format!("there is no field `{}` before", path.join(".")))

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_is_refused() {
+    fn an_unterminated_or_too_large_token_is_refused() {
         for text in ["/* a", "\"a", "\"a\\", "/*/", "'a", "99999999999999999999"] {
             assert!(Tokens::new(text.as_bytes()).next().is_err(), "{text}");
         }

@@ -72,7 +72,7 @@ fn identical_requests_in_flight_at_once_are_not_measured() {
         // Consecutive requests are measured.
         block(40, Issued, 0, 8),
         block(41, Completed, 0, 8),
-        // One of these has not ended.
+        // One of these two requests does not end.
         block(50, Issued, 0, 8),
         block(51, Issued, 0, 8),
         block(60, Completed, 0, 8),
@@ -81,10 +81,10 @@ fn identical_requests_in_flight_at_once_are_not_measured() {
     assert_eq!((device.missed.identical, device.missed.outside), (3, 1));
 }
 
-/// The end of the first request may be lost, or it may be the first end after the gap. The requests are alike, as all
+/// The end of the first request may be lost, or may be the first end after the gap. The requests are alike, as all
 /// flushes are.
 #[test]
-fn requests_that_a_gap_confuses_are_lost_and_not_identical_ones_in_flight() {
+fn requests_that_a_gap_confuses_count_as_lost_and_not_as_identical() {
     let (_, device) = both(&[
         block(1, Issued, 0, 0),
         lost(2, 3, 3),
@@ -183,7 +183,7 @@ fn a_request_that_hangs_throughout_the_range_is_counted() {
 }
 
 #[test]
-fn ends_without_starts_starts_without_ends_and_gaps_are_counted() {
+fn missing_starts_missing_ends_and_gaps_are_counted() {
     let (queue, device) = both(&[
         block(1, Completed, 0, 8),
         block(2, Issued, 8, 8),

@@ -77,7 +77,7 @@ fn handlers_and_softirqs_have_known_durations() {
 }
 
 #[test]
-fn handlers_that_share_a_line_are_apart_and_one_name_is_a_row() {
+fn handlers_that_share_a_line_are_separate_and_each_name_has_a_row() {
     let all: Vec<_> = [(0, &b"a"[..]), (10, b"b"), (20, b"a")]
         .into_iter()
         .flat_map(|(ms, name)| handler(ms * MS, 0, 9, name))
@@ -123,7 +123,7 @@ fn a_softirq_waits_since_its_first_raise() {
     assert_eq!(took(find(&found, Kind::Softirq)), [(9, 3), (14, 1)]);
 }
 
-/// On PREEMPT_RT, another thread may run the same vector before the preempted one continues.
+/// On PREEMPT_RT, another thread may run the same vector before the preempted softirq continues.
 #[test]
 fn softirqs_of_two_threads_are_not_confused() {
     let all = [

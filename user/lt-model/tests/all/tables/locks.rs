@@ -102,7 +102,7 @@ fn calls_of_futex_are_by_operation() {
 }
 
 #[test]
-fn a_call_on_a_futex_whose_start_is_not_recorded_is_missed() {
+fn a_futex_call_without_a_recorded_start_is_missed() {
     let end = |time, call: &'static [u8]| {
         let step = Step::Return {
             call: Some(call),

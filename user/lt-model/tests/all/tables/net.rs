@@ -74,7 +74,7 @@ fn table(events: PacketEvents, kind: Kind, all: &[Seen<'static>]) -> Table {
     find(&found.tables, kind).clone()
 }
 
-/// One operation was not measured, since its end may be that of another packet.
+/// One operation was not measured, since its end may be the end of another packet.
 fn other() -> Missed {
     Missed {
         identical: 1,
@@ -138,7 +138,7 @@ fn a_received_packet_ends_when_it_is_copied_consumed_or_dropped() {
         step(13, 0, Received, 4),
         step(14, 0, Received, 5),
         step(15, 0, Merged, 5),
-        // Thread 8 reads it. It is freed later.
+        // Thread 8 reads the packet, which is freed later.
         step(30, 1, Copied, 1),
         step(31, 1, Freed, 1),
         step(32, 0, Consumed, 2),
@@ -151,7 +151,7 @@ fn a_received_packet_ends_when_it_is_copied_consumed_or_dropped() {
         step(40, 0, Received, 7),
         on(42, 0, Received, 7, b"br0", 100),
         step(49, 0, Consumed, 7),
-        // It is not read.
+        // This packet is not read.
         step(50, 0, Received, 8),
     ];
     let found = found(PERF, By::Object, &all);
@@ -188,17 +188,17 @@ fn received_packets_are_followed_only_if_all_frees_are_recorded() {
     assert_eq!(receive.whole.extra(Extra::Replaced), 0);
 }
 
-/// A tunnel passes a packet to GRO, which merges it into another one without an event. Its address is used again.
+/// A tunnel passes a packet to GRO, which merges it into another packet without an event. The address is used again.
 #[test]
 fn a_received_packet_that_is_passed_to_gro_ends_only_if_it_is_received_again() {
     let all = [
-        // The driver passes it to GRO before it is received.
+        // The driver passes the packet to GRO before it is received.
         step(9, 0, Gro, 1),
         step(10, 0, Received, 1),
         step(12, 0, Gro, 1),
         step(20, 1, Queued, 1),
         step(30, 1, Consumed, 1),
-        // This one is not merged.
+        // This packet is not merged.
         step(40, 0, Received, 2),
         step(42, 0, Gro, 2),
         on(44, 0, Received, 2, b"gre1", 80),
@@ -263,7 +263,7 @@ fn a_packet_is_sent_when_its_driver_has_taken_it() {
         all.extend(sends(29, 1));
         all.push(step(30, 0, Queued, 2));
         all.push(step(31, 0, Dropped, 2));
-        // It is cut into segments, which are not queued.
+        // The packet is cut into segments, which are not queued.
         all.push(step(32, 0, Queued, 3));
         all.push(step(33, 0, Consumed, 3));
         all.extend(sends(35, 4));
@@ -281,7 +281,7 @@ fn a_packet_is_sent_when_its_driver_has_taken_it() {
     }
 }
 
-/// A device passes its packets on to the one below it.
+/// A device passes its packets on to the device below it.
 #[test]
 fn a_packet_may_be_in_the_queues_of_two_devices() {
     let bond = |time, stage| on(time, 0, stage, 1, b"bond0", 100);
@@ -300,9 +300,9 @@ fn a_packet_may_be_in_the_queues_of_two_devices() {
     }
 }
 
-/// The first packet is freed while its driver still sends it, and another one gets its address.
+/// The first packet is freed while its driver still sends it, and another packet gets its address.
 #[test]
-fn the_end_of_a_packet_that_is_freed_already_ends_no_other_packet() {
+fn the_end_of_a_packet_that_has_been_freed_ends_no_other_packet() {
     let all = [
         step(10, 0, Queued, 1),
         step(12, 0, Started, 1),
@@ -370,7 +370,7 @@ fn a_packet_to_send_that_may_be_another_one_is_not_measured() {
         (vec![on(20, 0, Sent, 1, b"eth0", 1500)], (vec![], other())),
         (vec![gap, step(20, 0, Sent, 1)], (vec![], missed(1, 0))),
         (vec![gap, step(20, 0, Dropped, 1)], (vec![], missed(1, 0))),
-        // The end of the first one is missing.
+        // The end of the first packet is missing.
         (
             vec![step(20, 0, Queued, 1), step(25, 0, Sent, 1)],
             (vec![(20, 5)], other()),

@@ -128,7 +128,7 @@ fn no_wait_spans_a_gap_of_any_cpu() {
 }
 
 #[test]
-fn what_is_outside_of_the_streams_or_of_the_range_is_not_measured() {
+fn an_operation_outside_of_the_streams_or_the_range_is_not_measured() {
     let all = [
         of(switch(0, 0, 7, S, 8)),
         of(waking(10, 0, 7)),

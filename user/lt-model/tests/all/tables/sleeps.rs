@@ -43,7 +43,7 @@ fn wakers(table: &Table) -> Vec<WokenBy> {
     cases.iter().map(waker).collect()
 }
 
-/// Thread 7 sleeps seven times, and something else wakes it each time.
+/// Thread 7 sleeps seven times, and each sleep has a different waker.
 fn each_waker() -> Vec<Seen<'static>> {
     let disk = Block {
         stage: BlockStage::Completed,
@@ -336,7 +336,7 @@ fn without_waking_the_wakeup_ends_a_sleep() {
         sleeps(10),
         wakeup(30, 7),
         runs(31),
-        // It was awake.
+        // Thread 7 was awake.
         wakeup(40, 7),
         sleeps(50),
         wakeup(55, 7),

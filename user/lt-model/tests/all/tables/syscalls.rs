@@ -38,7 +38,7 @@ fn a_call_is_measured_wherever_its_thread_runs_and_errors_are_counted() {
 }
 
 #[test]
-fn calls_that_do_not_return_and_returns_without_a_call_are_no_durations() {
+fn calls_that_do_not_return_and_returns_without_a_call_are_not_measured() {
     let fork = What::Fork {
         child: 9,
         name: b"",

@@ -35,7 +35,7 @@ fn an_item_waits_and_then_runs() {
         queue(10, 1, 1),
         queue(11, 1, 2),
         start(15, 0, 1),
-        // It may be queued again while it runs.
+        // An item may be queued again while it runs.
         queue(16, 0, 1),
         end(20, 0, 1),
         start(20, 0, 1),
@@ -66,7 +66,7 @@ fn the_workqueue_is_known_from_the_queueing() {
         queue(10, 0, 1),
         start(12, 0, 1),
         end(15, 0, 1),
-        // Its queueing is not in the trace.
+        // The queueing of this item is not in the trace.
         start(20, 0, 2),
         end(27, 0, 2),
     ];
@@ -85,7 +85,7 @@ fn the_workqueue_is_known_from_the_queueing() {
     assert_eq!(found.tables[0].missed, missed(0, 1));
 }
 
-/// The memory of an item that was cancelled, or that ran in a gap, may be used for another one.
+/// The memory of an item that was cancelled, or that ran in a gap, may be used for another item.
 #[test]
 fn the_workqueue_of_an_item_that_may_be_another_one_is_not_known() {
     let other = Work {
@@ -135,7 +135,7 @@ fn an_item_that_is_queued_again_after_a_gap_counts_twice() {
     let all = [
         of(switch(0, 0, 0, R, 7)),
         queue(10, 0, 1),
-        // It may have run here.
+        // The item may have run in this gap.
         lost(12, 1, 13),
         queue(20, 0, 1),
         start(25, 0, 1),

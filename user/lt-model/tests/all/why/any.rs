@@ -23,7 +23,7 @@ fn segments(m: &Model, id: ThreadId, from: u64, to: u64) -> (Vec<Segment>, Vec<O
     (segments, wakers)
 }
 
-/// Requests are forgotten where events are missing, and the size falls; what exceeded the limit is still reported.
+/// At a gap, requests are forgotten, and the size falls. The size that exceeded the limit is still reported.
 #[test]
 fn the_largest_size_is_reported() {
     let request = What::Request {

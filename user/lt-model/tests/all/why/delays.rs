@@ -352,7 +352,7 @@ fn a_wait_that_outlasts_the_recording_is_open() {
 }
 
 #[test]
-fn a_wait_knows_the_call_and_its_end() {
+fn a_wait_has_its_call_and_its_end() {
     let m = model(&[
         switch(0, 0, 0, R, 7),
         at(5, 0, What::Call { name: b"read" }),

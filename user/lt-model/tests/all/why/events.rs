@@ -473,7 +473,7 @@ fn before_a_thread_exists_its_creator_is_on_the_path() {
 }
 
 #[test]
-fn what_works_more_than_in_the_rest_is_unusual() {
+fn a_user_that_works_more_than_in_the_rest_of_the_trace_is_unusual() {
     let m = model(&[
         switch(0, 0, 0, R, 7),
         switch(0, 1, 0, R, 8),
@@ -504,7 +504,7 @@ fn what_works_more_than_in_the_rest_is_unusual() {
 
 /// The buffer of a busy processor fills sooner, so its part of the trace starts later.
 #[test]
-fn what_works_all_the_time_that_is_known_is_not_unusual() {
+fn a_user_that_works_all_the_recorded_time_is_not_unusual() {
     let m = model(&[
         switch(0, 0, 0, R, 0),
         switch(80, 1, 0, R, 8),

@@ -163,7 +163,7 @@ fn a_thread_of_sched_deadline_waits_for_its_runtime() {
 
 /// 7 reads, and a worker submits its bio at 60.
 #[test]
-fn a_bio_is_held_back_by_io_max_if_the_work_of_that_submits_it() {
+fn a_bio_that_the_work_item_of_io_max_submits_was_held_back_by_io_max() {
     let disk = Disk(8 << 20);
     let held = |function| {
         let request = |time, stage| {

@@ -88,7 +88,7 @@ fn a_thread_that_spins_waits_for_the_owner_that_wakes_it() {
 
 /// Only the wait for a lock is known, as from an alert.
 #[test]
-fn without_system_calls_an_alert_may_show_that_it_was_a_lock() {
+fn an_alert_shows_a_wait_for_a_lock_if_system_calls_are_not_recorded() {
     let mut events = spun(None);
     events.retain(|event| !matches!(event.what, What::Futex { .. } | What::Return));
     let ran = "7 ran 50, 7 Interrupted(Timer) 51, 7 ran 120";
@@ -145,7 +145,7 @@ fn a_lost_event_may_be_another_call() {
 }
 
 #[test]
-fn what_is_kept_for_a_path_has_the_owners() {
+fn the_activity_that_is_kept_for_a_path_has_the_owners() {
     let events = handed_on();
     let whole = model(&events, None);
     let mut waits = Builder::new();

@@ -6,8 +6,8 @@ use lt_model::why::{
     Beside, Cause, Leaf, Nothing, Piece, Place, Quota, Slept, busy, path, path_beside, served,
 };
 use lt_model::{
-    Before, Builder, Busy, Disk, Event, Interval, Kind, Model, Served, ServedFor, Sleep, Stage,
-    SwitchedOut, ThreadId, Wanted, What,
+    Before, Builder, Busy, Disk, Event, Interval, Kind, Model, NOWHERE, Served, ServedFor, Sleep,
+    Stage, SwitchedOut, ThreadId, Wanted, What,
 };
 
 use crate::made::{R, at, completed, model, request, switch, waking};
@@ -55,7 +55,7 @@ fn parts(events: &[Event<'static>]) -> String {
 }
 
 #[test]
-fn a_wait_for_a_request_is_split_by_where_it_was() {
+fn a_wait_for_a_request_is_split_by_the_stages_of_the_request() {
     // The thread's own read, which is issued at once.
     let own = [
         request(5, Stage::Queued, DISK, 64),
@@ -119,7 +119,7 @@ fn a_bio_of_a_partition_or_a_stacked_device_is_followed_to_the_disk() {
             "Stacked 60, Unallocated 61, Queued 62, disk 100"
         );
     }
-    // Two bios may be the issued one, unless one of them has no request.
+    // Either of the two bios may have been issued, unless one has no request.
     let bio = [Stage::Queued, Stage::Allocated].map(|stage| request(4, stage, DISK, 64));
     let two = [&bio[..1], &own].concat();
     assert_eq!(parts(&two), "Queued 30, disk 100");
@@ -160,7 +160,7 @@ fn the_threads_of_identical_requests_are_not_confused() {
     // The request of 7 has ended before.
     let ended = [&own[..], &[completed(15, DISK, Some((64, 8)))]].concat();
     assert_eq!(with(&ended, 8), "9's 100");
-    // Either bio may be the issued one, unless that of 7 has no request.
+    // Either bio may have been issued, unless the bio of 7 has no request.
     assert_eq!(with(&own[..2], 8), "Unrecorded 23, disk 100");
     assert_eq!(with(&own[..1], 8), "9's 100");
 }
@@ -202,14 +202,14 @@ fn a_bio_of_another_disk_is_not_issued_to_this_one() {
             request(30, Stage::Issued, DISK, 64),
         ]
     };
-    // Some of the numbers may be those of partitions, which no bio has.
+    // Some of these numbers may belong to partitions. No bio has the number of a partition.
     for other in [MAPPED, PARTITION, Disk(DISK.0 + 1), Disk(DISK.0 + 16)] {
         assert_eq!(parts(&bio_of(other)), "Unrecorded 30, disk 100");
     }
 }
 
 #[test]
-fn where_a_request_was_is_not_known_without_its_events() {
+fn the_stages_of_a_request_are_not_known_without_its_events() {
     assert_eq!(parts(&[]), "completion 100");
     let issued = [request(97, Stage::Issued, DISK, 64)];
     assert_eq!(parts(&issued), "Unrecorded 97, disk 100");
@@ -232,7 +232,7 @@ fn where_a_request_was_is_not_known_without_its_events() {
 /// 7 waits for a tag, or for a page that 9 reads. The request of 9 completes; its stages do not show the
 /// stages of 7's request.
 #[test]
-fn the_place_of_another_threads_request_is_not_the_place_of_the_own_request() {
+fn another_threads_request_does_not_show_the_place_of_the_sleepers_request() {
     let by_nine = |first: u64| {
         [
             switch(first - 1, 0, 0, R, 9),
@@ -266,9 +266,39 @@ fn the_place_of_another_threads_request_is_not_the_place_of_the_own_request() {
     assert_eq!(parts(&stacked), "9's 100");
 }
 
+/// 7 gets a request for the first part of a bio, or for another bio. Its driver may sleep while 7 issues that request.
+#[test]
+fn a_sleep_between_two_requests_need_not_be_a_wait_for_the_second_one() {
+    let whole = What::Request {
+        stage: Stage::Queued,
+        disk: DISK,
+        sector: 128,
+        sectors: 16,
+    };
+    let first = [Stage::Allocated, Stage::Issued].map(|stage| request(6, stage, DISK, 128));
+    let of_nine = [
+        switch(59, 0, 0, R, 9),
+        request(60, Stage::Queued, DISK, 64),
+        request(61, Stage::Allocated, DISK, 64),
+        request(62, Stage::Issued, DISK, 64),
+        switch(63, 0, 9, S, 0),
+    ];
+    for bios in [
+        &[at(5, 0, whole)][..],
+        &[
+            request(5, Stage::Queued, DISK, 128),
+            request(5, Stage::Queued, DISK, 136),
+        ],
+    ] {
+        let second = [request(103, Stage::Allocated, DISK, 136)];
+        let waits = [bios, &first, &of_nine, &second].concat();
+        assert_eq!(parts(&waits), "9's 100");
+    }
+}
+
 /// 7's bio became a part of 9's request, so 7 waits for 9's request.
 #[test]
-fn where_a_request_with_parts_of_two_threads_was_is_not_known() {
+fn the_stages_of_a_request_with_parts_of_two_threads_are_not_known() {
     let merged = [
         request(5, Stage::Queued, DISK, 68),
         switch(20, 0, 0, R, 9),
@@ -373,8 +403,8 @@ fn a_request_that_a_worker_serves_is_what_the_worker_waited_for() {
     }
 }
 
-/// The disk has one tag: first for a request of 8 at 64, then for one of 9 at 128. 7 sleeps from 10 to 91, and then
-/// gets the tag. The bio of 8 is seen only with `has_eight`.
+/// The disk has one tag: first for a request of 8 at 64, then for a request of 9 at 128. 7 sleeps from 10 to 91, and
+/// then gets the tag. The bio of 8 is seen only with `has_eight`.
 fn one_tag(has_eight: bool) -> Vec<Event<'static>> {
     let timer = |time| at(time, 0, What::Timer { function: None });
     let mut all = vec![switch(0, 0, 0, R, 8)];
@@ -523,8 +553,8 @@ fn a_served_request_of_an_unknown_thread_counts_as_such() {
     assert_eq!(meanwhile(&m, &Nothing), (Place::Unallocated, known));
 }
 
-/// Two disks of a controller share the tag: a completion of one of them ends the wait for a request of the other. The
-/// numbers of the others could be those of partitions; the second is that of an NVMe namespace.
+/// Two disks of a controller share the tag: a completion of one disk ends the wait for a request of the other disk. By
+/// its number, the other disk could also be a partition. The second number belongs to an NVMe namespace.
 #[test]
 fn a_request_without_a_tag_is_of_its_own_disk_even_if_another_disk_frees_the_tag() {
     for other in [Disk(DISK.0 + 1), Disk(259 << 20 | 1)] {
@@ -553,12 +583,12 @@ fn what_a_disk_served_is_a_lower_bound_if_a_request_is_not_fully_recorded() {
     for (more, expected) in [
         (vec![], (2, false)),
         (vec![issued(20), done], (3, false)),
-        // It is issued after the sleep.
+        // The request is issued after the sleep.
         (vec![issued(96)], (2, false)),
-        // Its completion is not recorded.
+        // The completion is not recorded.
         (vec![issued(20)], (2, true)),
         (vec![issued(20), gap], (2, true)),
-        // Its issue is not recorded.
+        // The issue is not recorded.
         (vec![done], (2, true)),
     ] {
         let mut events = [one_tag(true), more].concat();
@@ -582,8 +612,8 @@ fn what_a_disk_served_is_not_known_if_events_were_lost() {
     assert_eq!(lost, (Place::NoTag, None));
 }
 
-/// The busy time of the disk at the end of the wait of 7, if the events of [`one_tag`] after the first one happen
-/// `shift` later, and these events before them.
+/// The busy time of the disk at the end of the wait of 7. All events of [`one_tag`] except the first happen `shift`
+/// later, after the events of `before`.
 fn busy_time(shift: u64, before: &[Event<'static>]) -> Busy {
     let mut all = one_tag(true);
     for event in all.iter_mut().skip(1) {
@@ -604,17 +634,24 @@ fn the_start_of_a_busy_time_is_known_if_the_disk_was_idle_before() {
         let busy = busy_time(shift, before);
         (busy.since, busy.pause, busy.before)
     };
-    let start = 400 * MS + 3;
-    assert_eq!(found(400 * MS, &[]), (start, 5, Before::Idle));
+    let (start, idle) = (400 * MS + 3, Before::Idle);
+    assert_eq!(found(400 * MS, &[]), (start, 5, idle(None)));
     // The trace may start in the middle of the busy time.
     assert_eq!(found(0, &[]), (3, 5, Before::Unrecorded));
     let close = 90 * MS;
     assert_eq!(found(close, &[]), (close + 3, 5, Before::Unrecorded));
-    // Events of another CPU may be those of a request.
+    // A lost event of another CPU may belong to a request.
     let lost = at(350 * MS, 1, What::Lost { until: 360 * MS });
     assert_eq!(found(400 * MS, &[lost]), (start, 5, Before::Missing));
     let earlier = at(280 * MS, 1, What::Lost { until: 290 * MS });
-    assert_eq!(found(400 * MS, &[earlier]), (start, 5, Before::Idle));
+    assert_eq!(found(400 * MS, &[earlier]), (start, 5, idle(None)));
+    // The length of the idle time is known if no event since the previous request is missing.
+    let issued = request(200 * MS, Stage::Issued, DISK, 512);
+    let done = completed(210 * MS, DISK, Some((512, 8)));
+    let known = (start, 5, idle(Some(190 * MS + 3)));
+    assert_eq!(found(400 * MS, &[issued, done]), known);
+    let unknown = (start, 5, idle(None));
+    assert_eq!(found(400 * MS, &[issued, done, earlier]), unknown);
     // A request that never completes may have been at the disk.
     let never = request(200 * MS, Stage::Issued, DISK, 512);
     assert_eq!(found(400 * MS, &[never]), (start, 5, Before::Missing));
@@ -624,7 +661,27 @@ fn the_start_of_a_busy_time_is_known_if_the_disk_was_idle_before() {
         at(200 * MS, 0, What::Flush { disk }),
         at(400 * MS, 0, What::Completed { disk, range, kind }),
     ];
-    assert_eq!(found(400 * MS, &flush), (200 * MS, 5, Before::Idle));
+    assert_eq!(found(400 * MS, &flush), (200 * MS, 5, idle(None)));
+    // A command, of the disk or of its controller.
+    let command = |disk| {
+        let (sector, sectors, kind) = (NOWHERE, 0, Kind::Other);
+        let issued = What::Request {
+            stage: Stage::Issued,
+            disk,
+            sector,
+            sectors,
+        };
+        let range = Some((sector, sectors));
+        [
+            at(200 * MS, 0, issued),
+            at(400 * MS, 0, What::Completed { disk, range, kind }),
+        ]
+    };
+    let of_disk = command(DISK);
+    assert_eq!(found(400 * MS, &of_disk), (200 * MS, 5, idle(None)));
+    for never in [&of_disk[..1], &command(Disk(0))[..1]] {
+        assert_eq!(found(400 * MS, never), (start, 5, Before::Missing));
+    }
 }
 
 /// 7 sleeps from 10 to 100, when a request of this `range` and `kind` completes. Returns the last part of the sleep.
@@ -644,13 +701,36 @@ fn ends(before: &[Event<'static>], range: Option<(u64, u32)>, kind: Kind) -> (Ca
     pieces.last().map(|p| (p.cause, p.begin)).unwrap()
 }
 
+/// The requests that waited for a flush end just after it. Another flush may have been issued by then.
+#[test]
+fn a_request_that_waited_for_a_flush_does_not_end_another_one() {
+    let (disk, range) = (DISK, None);
+    let ends = |kind| What::Completed { disk, range, kind };
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(10, 0, 7, S, 0),
+        at(30, 1, What::Flush { disk }),
+        at(97, 0, What::Timer { function: None }),
+        at(97, 0, ends(Kind::Flush)),
+        at(98, 1, What::Flush { disk }),
+        at(99, 0, ends(Kind::Plain)),
+        waking(100, 0, 7),
+        at(101, 0, What::TimerEnd),
+        switch(110, 0, 0, R, 7),
+    ]);
+    let pieces = path(&m, m.by_tid(7).next().unwrap(), 10, 100);
+    let last = pieces.last().unwrap();
+    let flush = Cause::For(Leaf::Special(disk, Kind::Flush), None);
+    assert_eq!((last.cause, last.begin), (flush, 30));
+}
+
 #[test]
 fn the_kind_of_a_request_that_does_not_just_read_or_write_is_known() {
     let disk = DISK;
     let of = |kind| Cause::For(Leaf::Special(disk, kind), None);
     let flush = |time| at(time, 0, What::Flush { disk });
     assert_eq!(ends(&[flush(30)], None, Kind::Flush), (of(Kind::Flush), 30));
-    // The disk has two such requests: which of them ends, and its start, are not known.
+    // The disk has two such requests: which request ends, and when it was issued, is not known.
     let unknown = Cause::For(Leaf::Completion(disk), None);
     assert_eq!(
         ends(&[flush(30), flush(40)], None, Kind::Flush),

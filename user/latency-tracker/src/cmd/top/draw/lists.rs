@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The two lists below the table: alerts, or groups of them, and operations in flight.
+//! The two lists below the table: alerts or their groups, and operations in flight.
 
 use lt_common::{disk, out};
 use lt_proc::{Alert, Nanos, Pending, Reason};
@@ -181,7 +181,7 @@ pub(in crate::cmd::top) fn ago(ns: u64) -> String {
     }
 }
 
-/// The text of a line: all lists have the same two columns first.
+/// The text of a line: all lists start with these two columns.
 fn row(ago: &str, delay: &str, rest: &str) -> String {
     format!("{ago:>AGO$} {delay:>DELAY$} {rest}")
 }

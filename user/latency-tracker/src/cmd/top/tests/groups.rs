@@ -73,7 +73,7 @@ fn an_operation_counts_once_and_a_lower_bound_is_marked() {
     let stack = "stack=\"f+0x1/0x9,g+0x2/0x9 [m]\"";
     let moved = "stack=\"f+0x5/0x9,g+0x2/0x9 [m]\"";
     let mut alerts = vec![
-        // Its end has no stack.
+        // The alert of this operation's end has no stack.
         alert("io", "timeout", 150, 50, 1, stack),
         alert("io", "late", 190, 90, 1, ""),
         alert("io", "threshold", 250, 30, 2, moved),

@@ -220,7 +220,7 @@ fn a_small_terminal_causes_no_panic() {
 }
 
 #[test]
-fn no_instances_is_a_screen_with_advice() {
+fn a_screen_without_instances_has_advice() {
     let mut state = State::new(Duration::from_secs(1), Column::P99);
     state.update(reading(0, Vec::new()));
     let lines = shown(&state, 80, 24);
@@ -240,7 +240,7 @@ fn no_instances_is_a_screen_with_advice() {
 }
 
 #[test]
-fn instances_come_and_go() {
+fn instances_appear_and_disappear() {
     let mut state = state();
     state.press(Key::End);
     let made = Made {
