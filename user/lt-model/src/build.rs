@@ -527,7 +527,7 @@ impl Builder {
                 sectors,
             } => return self.request(time, cpu, stage, (disk, sector), sectors),
             What::Remap { from, to, sectors } => return self.requests.remap(from, to, sectors),
-            What::Flush { disk } => return self.requests.flush(time, disk),
+            What::Flush { disk } => return self.flush(time, cpu, disk),
             What::Requeued { disk, range } => return self.requests.requeue(disk, range),
             What::Completed { disk, range, kind } => {
                 let request = match (range, kind) {

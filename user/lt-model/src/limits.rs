@@ -61,8 +61,9 @@ pub enum Runtime {
 #[derive(Debug, Default)]
 pub(crate) struct Signs {
     all: Vec<(u64, ThreadId, Sign)>,
-    /// Threads that slept between submitting a bio and getting a request for it, and issued no other request meanwhile,
-    /// with the time of the request, and the time and the device of the bio; sorted by thread once complete.
+    /// Threads that slept between submitting a bio and getting a request for it, and issued no other request before
+    /// their last sleep, with the time of the request, and the time and the device of the bio; sorted by thread once
+    /// complete.
     allocated: Vec<(ThreadId, u64, u64, Disk)>,
     /// Number of signs that were not stored.
     counted: usize,
@@ -86,7 +87,7 @@ impl Signs {
     }
 
     /// Records that a thread gets a request now, at `time`, for a bio that it submitted to a device at `queued`, that
-    /// it slept meanwhile, and issued no other request.
+    /// it slept meanwhile, and that it issued no other request before the last sleep.
     pub(crate) fn allocates(&mut self, by: ThreadId, (queued, time): (u64, u64), device: Disk) {
         push(&mut self.allocated, (by, time, queued, device));
     }
@@ -96,8 +97,8 @@ impl Signs {
         self.allocated.sort_unstable();
     }
 
-    /// The device to which the thread had submitted a bio by `from`, if its next request after `to` was for this bio, and
-    /// it issued no other request since the bio.
+    /// The device to which the thread had submitted a bio by `from`, if its next request after `to` was for this bio,
+    /// and it issued no other request between the bio and its last sleep.
     pub(crate) fn lacked_request_of(&self, thread: ThreadId, from: u64, to: u64) -> Option<Disk> {
         let all = &self.allocated;
         let next = all.partition_point(|(of, time, ..)| (*of, *time) < (thread, to));

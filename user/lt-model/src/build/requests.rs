@@ -695,7 +695,7 @@ impl Builder {
         if stage == Stage::Issued {
             task.issued = time;
         }
-        let (slept, issued) = (task.slept_since, task.issued);
+        let (slept, issued) = (task.slept_since, task.issued_before_sleep);
         let Some(queued) = queued else {
             return;
         };
@@ -712,8 +712,18 @@ impl Builder {
         match self.over {
             true => self.signs.count(),
             // The sleep may have been in a driver such as nbd or mmc, to which the thread issued another request.
+            // After a wait for a free request, a thread often issues requests of other threads before it gets its own.
             false if issued >= queued => {}
             false => self.signs.allocates(thread, wait, place.0),
+        }
+    }
+
+    /// Records that a flush is issued to the driver on `cpu`.
+    pub(super) fn flush(&mut self, time: u64, cpu: u32, disk: Disk) {
+        self.requests.flush(time, disk);
+        let at = self.cpus.at(cpu);
+        if let Some(thread) = at.thread().filter(|_| at.contexts.is_empty()) {
+            self.tasks.of(thread).issued = time;
         }
     }
 

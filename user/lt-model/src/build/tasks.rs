@@ -54,6 +54,8 @@ pub(super) struct Task {
     pub(super) slept_since: Option<u64>,
     /// When it last issued a request to a driver itself; 0 if it never did.
     pub(super) issued: u64,
+    /// The value of `issued` at the end of its last sleep.
+    pub(super) issued_before_sleep: u64,
     /// The disk, if the thread is about to sleep because it has dirtied too much data.
     pub(super) dirty: Option<Option<Disk>>,
     /// The processors on which it may run; `None` if it may run on all.
@@ -156,6 +158,7 @@ impl Tasks {
             assumed: None,
             slept_since: None,
             issued: 0,
+            issued_before_sleep: 0,
             dirty: None,
             runs_on: self.affine.get(&tid).cloned(),
             named_at: 0,
@@ -208,6 +211,7 @@ impl Tasks {
     ) {
         let task = self.of(thread);
         task.slept_since = matches!(task.state, State::Blocked(..)).then_some(task.since);
+        task.issued_before_sleep = task.issued;
         self.close(thread, time, waker);
         let task = self.of(thread);
         task.state = State::Waiting;

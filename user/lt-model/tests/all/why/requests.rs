@@ -296,6 +296,15 @@ fn a_sleep_between_two_requests_need_not_be_a_wait_for_the_second_one() {
         // 7 has not issued the first request: a worker will.
         let waits = [bios, &first[..1], &of_nine, &second].concat();
         assert_eq!(parts(&waits), "Unallocated 100");
+        // 7 issues a waiting request once it is woken, before it gets its own.
+        let waiting = [request(103, Stage::Issued, DISK, 512)];
+        let second = [request(104, Stage::Allocated, DISK, 136)];
+        let waits = [bios, &first[..1], &of_nine, &waiting, &second].concat();
+        assert_eq!(parts(&waits), "Unallocated 100");
+        // A flush also counts as a request that 7 issues.
+        let flush = [at(7, 0, What::Flush { disk: DISK })];
+        let waits = [bios, &first[..1], &flush, &of_nine, &second].concat();
+        assert_eq!(parts(&waits), "9's 100");
     }
 }
 
