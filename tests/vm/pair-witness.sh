@@ -36,7 +36,7 @@ writes() {
 work() {
 	hackbench -g 1 -f 4 -l 20
 	for _ in $(seq "$1"); do /usr/bin/sleep 0.005; done
-	# Sleeps use a timer of the other kind. There are many, since one in a hundred may be an exception.
+	# Sleeps use a timer of the other kind. There are many, since one in ten may be an exception.
 	echo sleep $(($1 * 3)) 1 >/proc/lt_functions
 	writes "$1"
 }

@@ -236,7 +236,8 @@ assert_eq "$(seqs $captures/0002/alert.json)" "$seq" "the alert on a full disk"
 latency-tracker captures -o $captures | grep -E '^ *0002 .*no trace$' || fail "it has a trace"
 
 # The session daemon is killed: its helpers end, the next alert is saved, and the alert after it has
-# a trace again. The output is CTF 1.8, marked so that Trace Compass opens it.
+# a trace again. The recorder waits until the killed daemon is gone, which takes longer on a busy host, and starts
+# another before it saves the alert. The output is CTF 1.8, marked so that Trace Compass opens it.
 mount -o remount,size=64m /tmp/small
 kill -KILL "$(cat /run/lttng/lttng-sessiond.pid)"
 reads slow 1 0

@@ -30,7 +30,7 @@ mkdir -p /tmp/disk
 mount /dev/disk /tmp/disk
 tracing 20000 workqueue
 work() {
-	# lt-witness accepts a larger difference for one delay in a hundred: with fewer than a hundred items, for none.
+	# lt-witness accepts a larger difference for one delay in ten, so there must be many items.
 	for _ in $(seq 15); do run slow again freed delayed behind requeue; done
 	# fio must not preempt a worker between two probes.
 	chrt --idle 0 fio --name=w --directory=/tmp/disk --rw=randwrite --bs=4k --size=4M --fsync=64 --numjobs=2 --output=/dev/null

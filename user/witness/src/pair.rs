@@ -16,6 +16,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use crate::babeltrace::Dev;
 use clap::ValueEnum;
@@ -78,6 +79,9 @@ pub(crate) struct Request {
     /// An alternative to `said`, if two events on two CPUs came so close together that the probes of the trace and
     /// of the module may have seen them in different orders.
     pub(crate) or: Option<String>,
+    /// When the module must have seen the start and the end, ns: between the events before and after it in the same
+    /// thread. `None` if other threads may be involved.
+    pub(crate) within: Option<(RangeInclusive<u64>, RangeInclusive<u64>)>,
 }
 
 /// The outcome of pairing.
@@ -160,6 +164,7 @@ impl Pairing {
             end: event.time,
             said: String::new(),
             or: None,
+            within: None,
         });
     }
 }

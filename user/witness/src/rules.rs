@@ -142,6 +142,12 @@ impl Rule {
         steps.into_iter().flatten()
     }
 
+    /// Whether each operation starts and ends in one thread, which is its key.
+    pub(crate) fn is_of_thread(&self) -> bool {
+        let is_thread = |step: &Step| matches!(&step.key[..], [field] if field.is_tid());
+        is_thread(&self.begin) && is_thread(&self.end)
+    }
+
     /// Whether the rule uses lines with this event.
     pub(crate) fn has(&self, event: &str) -> bool {
         self.remembers(event) || self.steps().any(|step| step.is(event))

@@ -29,7 +29,7 @@ use lt_proc::{Alert, Nanos};
 
 use self::chain::{Step, Told, told};
 use self::rebuild::{Ended, Rebuild, is_read};
-use crate::judge::{Limits, Verdict};
+use crate::judge::{Limits, Verdict, are_too_few};
 use crate::lines::{self, Line};
 
 /// The trace has microseconds: a step this close to the due time of a timer may have been before or after it.
@@ -301,7 +301,7 @@ impl Judge<'_> {
         let matched = self.differences.len();
         let usual = self.limits.usual;
         let close = self.differences.iter().filter(|d| **d <= usual).count();
-        if (matched - close) * 100 > matched {
+        if are_too_few(close, matched) {
             let limit = Nanos(usual).exact();
             let fault = format!("only {close} of {matched} chains agree within {limit}");
             self.faults.push(fault);
