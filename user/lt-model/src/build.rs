@@ -182,7 +182,7 @@ impl Builder {
         Self::default()
     }
 
-    /// Declares that the events include every system call, so user mode can be recognized.
+    /// Declares that the events include every system call, so user mode can be recognised.
     pub fn has_all_calls(&mut self) {
         self.all_calls = true;
     }
