@@ -6,7 +6,7 @@
 # instructions. The cost of by= is written between its marks in a page, unless a figure or a mark is
 # missing. On arm64, parts other than engine are refused, and goals in instructions are left out.
 # Objects that another test also builds are not compiled twice. The module appears when `make bench`
-# builds it, and not before. The native benchmark is built with less optimization than for a
+# builds it, and not before. The native benchmark is built with less optimisation than for a
 # measurement.
 # timeout: 1200
 # long-part: hackbench, which needs a machine with the full root

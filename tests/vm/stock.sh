@@ -104,7 +104,7 @@ for _ in 1 2 3 4 5 6 7 8; do
 done
 kill $busy
 
-# A mutex serializes writers to parameters of a module. On PREEMPT_RT, a task does not record what
+# A mutex serialises writers to parameters of a module. On PREEMPT_RT, a task does not record what
 # it sleeps on.
 insmod /lt/lt_works.ko ms=40
 run=/sys/module/lt_works/parameters/run

@@ -182,7 +182,7 @@ impl Builder {
         Self::default()
     }
 
-    /// Declares that the events include every system call, so user mode can be recognized.
+    /// Declares that the events include every system call, so user mode can be recognised.
     pub fn has_all_calls(&mut self) {
         self.all_calls = true;
     }
@@ -531,15 +531,19 @@ impl Builder {
             What::Requeued { disk, range } => return self.requests.requeue(disk, range),
             What::Completed { disk, range, kind } => {
                 let request = match (range, kind) {
+                    // A SCSI disk has done nothing for the request, which now fails or is issued again.
+                    (Some((sector, 0)), _) if self.requests.is_at_driver(disk, sector) => return,
+                    // Every discard has sectors. The issue of this one was not seen.
+                    (Some((_, 0)), Kind::Discard) => return,
+                    // It waited for a flush, which has just ended on this processor.
+                    (Some((_, 0)), Kind::Plain) => self.cpus.at(cpu).flushed(time, disk),
                     (Some(range), _) => {
                         let (request, done) = self.requests.complete(time, disk, range, kind);
                         self.note_served(disk, done);
                         request
                     }
                     (None, Kind::Flush) => self.requests.flushed(time, disk),
-                    // It waited for a flush, which has just ended on this processor.
-                    (None, Kind::Plain) => self.cpus.at(cpu).flushed(time, disk),
-                    (None, Kind::Discard | Kind::Other) => None,
+                    (None, _) => None,
                 };
                 let at = self.cpus.at(cpu);
                 at.completed = Some((disk, at.contexts.len(), request, time));

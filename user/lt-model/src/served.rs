@@ -334,7 +334,7 @@ impl Log {
         self.since = self.since.max(time);
     }
 
-    /// Records that the end of this request, issued at `issued`, will not be recognized.
+    /// Records that the end of this request, issued at `issued`, will not be recognised.
     pub(crate) fn forgets(&mut self, disk: Disk, issued: u64) {
         let of_disk = self.disks.entry(disk).or_default();
         of_disk.unseen.add(issued, u64::MAX);

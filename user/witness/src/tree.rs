@@ -433,7 +433,7 @@ mod tests {
         let chain = TIMER_CHAIN.replace("+51200", "+11200");
         let alert = alert(1, 9, START + 60_000, TIMER_HEAD, &chain);
         let told = |lines: &[String]| faults(lines, &alert);
-        // A difference of 21 us is above the usual limit, but the interrupt is still recognized.
+        // A difference of 21 us is above the usual limit, but the interrupt is still recognised.
         assert_eq!(told(&lines), ["only 0 of 1 chains agree within 5us"]);
         // Another event of that CPU lies between the two times, so this is a different interrupt.
         lines[1] = lines[1].replace(" 0 9 ", " 40 9 ");

@@ -76,6 +76,16 @@ impl RequestFields {
         let letters = self.bits.and_then(|bits| event.bytes(bits));
         matches!(letters, Some([b'Z', b'R' | b'O' | b'C' | b'F', ..]))
     }
+
+    /// Whether the kernel's letters show an operation that always has sectors: it reads, discards, writes zeroes, or
+    /// appends data to a zone.
+    fn has_sectors(self, event: &lt_ctf::Event<'_>) -> bool {
+        let letters = self.bits.and_then(|bits| event.bytes(bits));
+        matches!(
+            letters,
+            Some([b'R' | b'D', ..] | [b'W', b'Z', ..] | [b'Z', b'A', ..])
+        )
+    }
 }
 
 /// The purpose from LTTng's `RWBS_FLAG_*` bits. A request with another purpose has none of the bits below.
@@ -512,11 +522,9 @@ impl Kind {
                     (Purpose::Other, Some((_, 0))) if fields.is_of_zone(event) => {
                         (purpose, Some((NOWHERE, 0)))
                     }
-                    // It has not ended: a SCSI disk reports an error, but no completed byte. The rest follows.
-                    (_, Some((_, 0))) if has_failed => return None,
-                    (Purpose::Other, Some((_, 0))) => (purpose, Some((NOWHERE, 0))),
-                    // It had no data, and waited for a flush. The kernel has cleared the flag that shows this.
-                    (_, Some((_, 0))) => (purpose, None),
+                    // It has not ended, since no byte is completed. SCSI has such a completion before a request fails
+                    // or is issued again, even with the error 0.
+                    (_, Some((_, 0))) if has_failed || fields.has_sectors(event) => return None,
                     _ => (purpose, range),
                 };
                 What::Completed {
@@ -763,7 +771,13 @@ mod tests {
         for letters in [&b"R\0"[..], b"WS\0", b"D\0", b"WZ\0", b"ZAS\0", b"N\0"] {
             assert_eq!(ended(-5, (64, 0), letters), None);
         }
-        assert_eq!(ended(0, (64, 0), b"WS\0"), Some((Purpose::Plain, None)));
+        for letters in [&b"R\0"[..], b"RA\0", b"D\0", b"DE\0", b"WZ\0", b"ZAS\0"] {
+            assert_eq!(ended(0, (64, 0), letters), None);
+        }
+        // Whether it has ended depends on the request at this sector.
+        for (letters, kind) in [(&b"WS\0"[..], Purpose::Plain), (b"N\0", Purpose::Other)] {
+            assert_eq!(ended(0, (64, 0), letters), Some((kind, Some((64, 0)))));
+        }
         let flush = (Purpose::Flush, None);
         assert_eq!(ended(-5, (NOWHERE, 0), b"FF\0"), Some(flush));
         // A command without data, with an error, with data, and with data as LTTng records it before Linux 5.18; then

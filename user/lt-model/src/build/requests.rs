@@ -591,8 +591,15 @@ impl Requests {
         }
     }
 
-    /// Completes a request, or a part of it. Returns the request, unless its issue was not seen or may be that of
-    /// another one; and what the disk has served, if this was the last part.
+    /// Whether a request with this first sector is at the driver.
+    pub(super) fn is_at_driver(&self, disk: Disk, sector: u64) -> bool {
+        let all = self.held.get(&sector).into_iter().flatten();
+        let mut of_disk = all.filter(|held| held.disk == disk);
+        of_disk.any(|held| held.issued.is_some())
+    }
+
+    /// Completes a request, or a part of it; without sectors, a command. Returns the request, unless its issue was not
+    /// seen or may be that of another one; and what the disk has served, if this was the last part.
     pub(super) fn complete(
         &mut self,
         time: u64,
@@ -600,7 +607,7 @@ impl Requests {
         (sector, sectors): (u64, u32),
         kind: Kind,
     ) -> (Option<Request>, Option<Done>) {
-        if sector == NOWHERE {
+        if sector == NOWHERE || sectors == 0 {
             let ended = self.commands.get_mut(&disk).and_then(Alike::end);
             let (issued, is_known) = ended.unwrap_or((time, false));
             let known = is_known.then(|| request(Held::new(disk), issued, kind));

@@ -231,6 +231,10 @@ impl Tasks {
         }
         if !task.is_queued() {
             task.cpu = Some(from);
+        } else if task.cpu != Some(from) {
+            // An earlier move has no event, so the wait for each processor is not known. With proxy execution, the
+            // kernel moves a thread that blocks on a mutex, and was preempted before it slept, to the mutex owner.
+            task.cpu = None;
         }
         if task.is_queued() || !wakeups {
             self.close(thread, time, None);

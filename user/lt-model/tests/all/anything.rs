@@ -64,8 +64,8 @@ fn what() -> impl Strategy<Value = What<'static>> {
         1 => name().prop_map(|name| What::Ipi { name }),
         1 => Just(What::IpiEnd),
         1 => (0..3u32).prop_map(|disk| What::Completed { disk: Disk(disk), range: None, kind: Kind::Flush }),
-        1 => (0..3u32, 0..4u64, 1..3u32)
-            .prop_map(|(disk, sector, n)| What::Completed { disk: Disk(disk), range: Some((sector, n)), kind: Kind::Plain }),
+        1 => (0..3u32, 0..4u64, 0..3u32, prop_oneof![Just(Kind::Plain), Just(Kind::Discard), Just(Kind::Other)])
+            .prop_map(|(disk, sector, n, kind)| What::Completed { disk: Disk(disk), range: Some((sector, n)), kind }),
         1 => (0..3u32).prop_map(|disk| What::Completed { disk: Disk(disk), range: None, kind: Kind::Plain }),
         1 => (0..3u32)
             .prop_map(|disk| What::Completed { disk: Disk(disk), range: Some((NOWHERE, 0)), kind: Kind::Other }),

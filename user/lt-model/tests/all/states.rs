@@ -355,6 +355,22 @@ fn a_thread_waits_for_each_processor_as_long_as_it_is_queued_there() {
     );
 }
 
+/// With proxy execution, the kernel moves a thread that was preempted before it slept on a mutex, without an event.
+#[test]
+fn a_move_from_another_processor_shows_that_an_earlier_move_has_no_event() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        switch(0, 2, 0, R, 9),
+        switch(2, 0, 7, R, 6),
+        moved(4, 2, 1, 2),
+        switch(5, 2, 9, S, 7),
+        switch(6, 2, 7, S, 9),
+    ]);
+    let expected = [(2, Some(0)), (4, None), (5, Some(2)), (6, Some(2))];
+    assert_eq!(cpus(&m), expected);
+}
+
 /// Before Linux 4.3 there is no sched_waking, and some traces lack sched_wakeup: the move shows the thread's CPU.
 #[test]
 fn a_move_shows_where_a_thread_has_waited() {

@@ -303,7 +303,7 @@ fn a_softirq_belongs_to_its_raiser() {
 }
 
 /// If every interrupt that is not from a device is recorded, a softirq that the thread itself
-/// raised is recognized.
+/// raised is recognised.
 #[test]
 fn a_softirq_belongs_to_the_thread_or_the_interrupt_that_raised_it() {
     let with = |raised: &[Event<'static>]| {
