@@ -9,7 +9,7 @@
 # kernels: stock
 # long: rt
 # cpus: 2
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # timeout: 300
 
 . /lt/tests/lib.sh

@@ -106,7 +106,7 @@ assert_eq "$(cut -d' ' -f1 $LT/control)" killed "the instance of another program
 control -killed
 
 # Ctrl-C after an alert, in the wait of --post-trigger, ends the run, with a capture. In this wait, the recorder polls
-# only its pipe for signals. The alert is of a quota: evidence.json has the counters that a trace cannot have.
+# only its socket for signals. The alert is of a quota: evidence.json has the counters that a trace cannot have.
 grep -qw cpu /sys/fs/cgroup/cgroup.controllers || fail "no quota of processors here"
 waits quota 1 50 5 # makes the cgroup
 start held --no-explain --post-trigger 1h -o /tmp/held held runqueue threshold=50ms cgroup=/lt-quota

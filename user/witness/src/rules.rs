@@ -7,8 +7,8 @@
 //!   name      mode  begin    (key; said              ) -> end                     drop
 //! ```
 //!
-//! *To add a rule*, add a line to [`TABLE`] and a test of it below, with lines copied from a real trace. A test may
-//! also pass its own rule: `--rule 'last foo(tid) -> bar(tid)'`.
+//! *To add a rule*, add a line to [`TABLE`] and a unit test below, with lines copied from a real trace. A test in
+//! tests/vm may also pass its own rule: `--rule 'last foo(tid) -> bar(tid)'`.
 //!
 //! - Events are named as in the trace; `a|b` is either of two, with the same fields.
 //! - `key` identifies one of several open operations; start, end and drop name the same fields. `said` is compared with

@@ -141,7 +141,7 @@ impl Lower<'_> {
             scope,
             node: id,
             anchor: self.anchor,
-            delta: delta.map_err(|_| "an event of gigabytes")?,
+            delta: delta.map_err(|_| "more than 512 MiB of fixed-size fields")?,
             access,
         });
         if let (Some(size), false) = (node.size, node.keeps) {

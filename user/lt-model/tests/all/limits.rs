@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Causes of waits for a CPU that the events around the wait prove, and causes that they do not prove.
+//! Causes of waits that the events around the wait prove, and causes that they do not prove.
 
 use lt_model::{
     Builder, Disk, Event, Model, Priority, Runtime, Sign, Stage, SwitchedOut, ThreadId, What,
