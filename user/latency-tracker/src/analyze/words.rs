@@ -289,17 +289,17 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
         }
         Cause::For(Leaf::PerhapsTimer { disk, dirty }, _) => match (disk, dirty) {
             (true, true) => {
-                "which of these is not recorded (enable block_rq_complete and writeback_balance_dirty_pages)"
+                "it is not recorded which (enable block_rq_complete and writeback_balance_dirty_pages)"
             }
-            (true, false) => "which of these is not recorded (enable block_rq_complete)",
-            (false, _) => "which of these is not recorded (enable writeback_balance_dirty_pages)",
+            (true, false) => "it is not recorded which (enable block_rq_complete)",
+            (false, _) => "it is not recorded which (enable writeback_balance_dirty_pages)",
         },
-        Cause::For(Leaf::Disk(None), _) => "which disk is not recorded (enable block_rq_complete)",
+        Cause::For(Leaf::Disk(None), _) => "the disk is not recorded (enable block_rq_complete)",
         Cause::For(Leaf::Ipi(_), _) if !model.has(Events::Completions) => {
             "perhaps for a disk, whose completions are not recorded (enable block_rq_complete)"
         }
         Cause::For(Leaf::Softirq(u32::MAX, _), _) => {
-            "which of these is not recorded (enable irq_softirq_entry and irq_softirq_exit)"
+            "it is not recorded which (enable irq_softirq_entry and irq_softirq_exit)"
         }
         Cause::For(Leaf::Packet(Raiser::Unrecorded), _) if !model.has(Events::Handlers) => {
             "its source is not recorded (enable irq_handler_entry and irq_handler_exit)"

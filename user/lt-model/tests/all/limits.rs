@@ -103,7 +103,7 @@ fn a_period_that_ends_meanwhile_shows_no_limit() {
     ]
     .concat();
     assert_eq!(runs(&late), Some(Sign::LeftIdle(99)));
-    // The CPU left idle for the waking, and found nothing to run.
+    // The CPU left the idle state for the waking, and found nothing to run.
     let limited = [
         &[waking(10, 1, 7), wakeup(11, 1)][..],
         &[idle(12, 0, false), idle(13, 0, true)],
@@ -133,7 +133,7 @@ fn a_busy_cpu_shows_no_limit() {
     assert_eq!(sign(&events.concat()), None);
 }
 
-/// 7 and 8 are threads of SCHED_DEADLINE.
+/// 7 and 8 are SCHED_DEADLINE threads.
 #[test]
 fn a_deadline_thread_yields_to_lower_classes_without_runtime() {
     const D: i32 = -1;

@@ -15,7 +15,7 @@ const DEADLINE: u64 = 0x20;
 const THROTTLE: u64 = 0x30;
 
 fn switch(time: u64, cpu: u32, prev: i32, out: SwitchedOut, next: i32) -> Event<'static> {
-    // 9 is a thread of SCHED_DEADLINE.
+    // 9 is a SCHED_DEADLINE thread.
     let prio = |tid| Some(Priority(if tid == 9 { -1 } else { 120 }));
     let what = What::Switch {
         prev,
