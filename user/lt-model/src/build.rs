@@ -56,7 +56,7 @@ pub(crate) use self::gaps::Gaps;
 use self::limits::{Expired, Looked};
 use self::requests::Requests;
 use self::tasks::Tasks;
-use crate::context::{Context, Disk, Vector, is_for_softirqs};
+use crate::context::{Context, Disk, Raiser, Vector, is_for_softirqs, is_of_softirqs};
 use crate::event::{Event, Priority, What};
 use crate::files::{Calls, FileEvent, FileName, Files};
 use crate::ids::ThreadId;
@@ -459,9 +459,9 @@ impl Builder {
             }
             What::Softirq { vector } => {
                 let vector = Vector(vector);
-                let own = self.is_own(time, cpu, vector);
                 let wakers = self.wakers.next();
                 let by = self.cpus.at(cpu).raiser(vector.0, wakers);
+                let own = self.is_own(time, cpu, vector, by);
                 self.enter(time, cpu, Context::Softirq { vector, own, by });
             }
             What::SoftirqEnd { vector } => {
@@ -742,8 +742,8 @@ impl Builder {
         }
     }
 
-    /// Whether a softirq that begins now is the thread's own work.
-    fn is_own(&mut self, time: u64, cpu: u32, vector: Vector) -> bool {
+    /// Whether a softirq that begins now, and that `by` raised, is the thread's own work.
+    fn is_own(&mut self, time: u64, cpu: u32, vector: Vector, by: Raiser) -> bool {
         let at = self.cpus.at(cpu);
         let handlers = !self.missing.has(Events::Handlers);
         let (after_interrupt, inside) = (at.tail(time).is_some(), !at.contexts.is_empty());
@@ -758,7 +758,11 @@ impl Builder {
             false => self.tasks.of(thread).call.is_some() && !after_interrupt,
         };
         let network = handlers && matches!(vector, Vector::NET_TX | Vector::NET_RX);
-        !inside && (network && sends || self.is_for_softirqs(thread))
+        // An interrupt on top of the thread of another interrupt runs its softirqs there when it ends.
+        let is_of_interrupt = by.is_interrupt() || !self.raises && after_interrupt;
+        let runs_all = self.is_called(thread, |name| is_of_softirqs(name.as_bytes()));
+        let is_deferred = runs_all || self.is_for_softirqs(thread) && !is_of_interrupt;
+        !inside && (network && sends || is_deferred)
     }
 
     /// Handles the raise of a softirq by the thread or by an interrupt. Threads send packets and complete requests;

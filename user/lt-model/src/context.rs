@@ -66,6 +66,13 @@ pub enum Raiser {
     Several,
 }
 
+impl Raiser {
+    /// Whether an interrupt or a timer raised the softirq, and no thread did.
+    pub(crate) fn is_interrupt(self) -> bool {
+        matches!(self, Self::Device(_) | Self::Timer | Self::Ipi(_))
+    }
+}
+
 /// Major number of the disks and partitions that get no number from their driver (`BLOCK_EXT_MAJOR`).
 const EXTENDED: u32 = 259;
 
