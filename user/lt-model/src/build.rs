@@ -624,9 +624,12 @@ impl Builder {
         match (ran, self.cpus.at(cpu).known_since) {
             // The first switch here, or the first after a gap: `prev` has run for as long as the events are known.
             (None, Some(since)) if since <= time => {
+                let changes = std::mem::take(&mut self.cpus.at(cpu).changes);
                 self.cpus.ran(cpu, prev, since);
-                if let Some(prev) = prev {
-                    self.tasks.ran(prev, cpu, since, time);
+                if let Some(prev) = prev
+                    && self.tasks.ran(prev, cpu, since, time)
+                {
+                    self.was_interrupted(prev, name, since, changes);
                 }
             }
             (ran, _) => {
@@ -677,6 +680,28 @@ impl Builder {
                     self.tasks.of(prev).assumed = Some((sleep, call));
                 }
             }
+        }
+    }
+
+    /// Records the interrupts on top of a thread that has run since `since`, now that the thread is known. A softirq
+    /// that no interrupt raised may be the thread's own work.
+    fn was_interrupted(
+        &mut self,
+        thread: ThreadId,
+        name: &[u8],
+        since: u64,
+        changes: Vec<(u64, Option<Context>)>,
+    ) {
+        let is_of_softirqs = is_of_softirqs(name);
+        let interrupts = |context: &Context| match context {
+            Context::Softirq { by, .. } => by.is_interrupt() && !is_of_softirqs,
+            _ => true,
+        };
+        let call = self.tasks.of(thread).call;
+        for (time, above) in changes {
+            let above = above.filter(interrupts);
+            let state = above.map_or(State::Running(call), State::Interrupted);
+            self.tasks.go(thread, time.max(since), state);
         }
     }
 
