@@ -13,8 +13,8 @@
 //! - *A wakeup may precede its sleep.* A thread on its way to sleep may be woken from another processor before its
 //!   `sched_switch`. The wakeup of a running thread is therefore kept, and ends its sleep if the thread is switched out
 //!   as blocked. If the thread was not on its way to sleep, the wakeup is void: `sched_wakeup` follows while the thread
-//!   still runs, or the thread does something else first. The wakeup is also void if the thread is woken again before
-//!   it has run, since only sleeping threads are woken.
+//!   still runs, or the thread does something else first. The wakeup is also void if it is on the thread's own
+//!   processor, or if the thread is woken again before it has run, since only sleeping threads are woken.
 //! - *An interrupt has a tail.* Threads of interrupts and of softirqs are woken just after the handler ends. For a
 //!   short time, such a wakeup therefore belongs to the interrupt that ended last, unless something else happens on
 //!   that processor first.

@@ -496,6 +496,17 @@ fn a_waking_of_a_thread_that_goes_on_is_void() {
         switch(9, 0, 8, R, 7),
     ]);
     assert!(told(&m, 7).ends_with("4..5 running, 5..9 blocked"));
+    // An interrupt on top of the thread wakes it, and `sched_wakeup` is not recorded.
+    let [begin, end] = irq(2);
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        begin,
+        waking(2, 0, 7),
+        end,
+        switch(5, 0, 7, S, 8),
+        switch(9, 0, 8, S, 0),
+    ]);
+    assert!(told(&m, 7).ends_with("3..5 running, 5..9 blocked"));
 }
 
 #[test]
