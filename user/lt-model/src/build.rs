@@ -28,7 +28,8 @@
 //!   and of threads in an uninterruptible sleep.
 //! - *A softirq may be preempted* (PREEMPT_RT). It continues when its thread does.
 //! - *A thread in user mode cannot wake another.* A wakeup on its processor then comes from an interrupt or a fault
-//!   that the events do not show. A thread is known to be in user mode only if all system calls are recorded.
+//!   that the events do not show, or from a signal or task work, which a thread handles after the event of its system
+//!   call's end. A thread counts as in user mode only if all system calls are recorded.
 //! - *A thread that waits for a processor may be moved to another one* (`sched_migrate_task`). The thread waits for
 //!   each processor while it is queued there. If it runs on a processor on which it was not queued, and no event shows
 //!   the move, the processors that it waited for are unknown.
