@@ -13,8 +13,8 @@
 //! - *A wakeup may precede its sleep.* A thread on its way to sleep may be woken from another processor before its
 //!   `sched_switch`. The wakeup of a running thread is therefore kept, and ends its sleep if the thread is switched out
 //!   as blocked. If the thread was not on its way to sleep, the wakeup is void: `sched_wakeup` follows while the thread
-//!   still runs, or the thread does something else first. The wakeup is also void if the thread is woken again before
-//!   it has run, since only sleeping threads are woken.
+//!   still runs, or the thread does something else first. The wakeup is also void if it is on the thread's own
+//!   processor, or if the thread is woken again before it has run, since only sleeping threads are woken.
 //! - *An interrupt has a tail.* Threads of interrupts and of softirqs are woken just after the handler ends. For a
 //!   short time, such a wakeup therefore belongs to the interrupt that ended last, unless something else happens on
 //!   that processor first.
@@ -28,7 +28,8 @@
 //!   and of threads in an uninterruptible sleep.
 //! - *A softirq may be preempted* (PREEMPT_RT). It continues when its thread does.
 //! - *A thread in user mode cannot wake another.* A wakeup on its processor then comes from an interrupt or a fault
-//!   that the events do not show. A thread is known to be in user mode only if all system calls are recorded.
+//!   that the events do not show, or from a signal or task work, which a thread handles after the event of its system
+//!   call's end. A thread counts as in user mode only if all system calls are recorded.
 //! - *A thread that waits for a processor may be moved to another one* (`sched_migrate_task`). The thread waits for
 //!   each processor while it is queued there. If it runs on a processor on which it was not queued, and no event shows
 //!   the move, the processors that it waited for are unknown.
@@ -56,7 +57,7 @@ pub(crate) use self::gaps::Gaps;
 use self::limits::{Expired, Looked};
 use self::requests::Requests;
 use self::tasks::Tasks;
-use crate::context::{Context, Disk, Vector, is_for_softirqs};
+use crate::context::{Context, Disk, Raiser, Vector, is_for_softirqs, is_of_softirqs};
 use crate::event::{Event, Priority, What};
 use crate::files::{Calls, FileEvent, FileName, Files};
 use crate::ids::ThreadId;
@@ -459,9 +460,9 @@ impl Builder {
             }
             What::Softirq { vector } => {
                 let vector = Vector(vector);
-                let own = self.is_own(time, cpu, vector);
                 let wakers = self.wakers.next();
                 let by = self.cpus.at(cpu).raiser(vector.0, wakers);
+                let own = self.is_own(time, cpu, vector, by);
                 self.enter(time, cpu, Context::Softirq { vector, own, by });
             }
             What::SoftirqEnd { vector } => {
@@ -628,9 +629,12 @@ impl Builder {
         match (ran, self.cpus.at(cpu).known_since) {
             // The first switch here, or the first after a gap: `prev` has run for as long as the events are known.
             (None, Some(since)) if since <= time => {
+                let changes = std::mem::take(&mut self.cpus.at(cpu).changes);
                 self.cpus.ran(cpu, prev, since);
-                if let Some(prev) = prev {
-                    self.tasks.ran(prev, cpu, since, time);
+                if let Some(prev) = prev
+                    && self.tasks.ran(prev, cpu, since, time)
+                {
+                    self.was_interrupted(prev, name, since, changes);
                 }
             }
             (ran, _) => {
@@ -681,6 +685,28 @@ impl Builder {
                     self.tasks.of(prev).assumed = Some((sleep, call));
                 }
             }
+        }
+    }
+
+    /// Records the interrupts on top of a thread that has run since `since`, now that the thread is known. A softirq
+    /// that no interrupt raised may be the thread's own work.
+    fn was_interrupted(
+        &mut self,
+        thread: ThreadId,
+        name: &[u8],
+        since: u64,
+        changes: Vec<(u64, Option<Context>)>,
+    ) {
+        let is_of_softirqs = is_of_softirqs(name);
+        let interrupts = |context: &Context| match context {
+            Context::Softirq { by, .. } => by.is_interrupt() && !is_of_softirqs,
+            _ => true,
+        };
+        let call = self.tasks.of(thread).call;
+        for (time, above) in changes {
+            let above = above.filter(interrupts);
+            let state = above.map_or(State::Running(call), State::Interrupted);
+            self.tasks.go(thread, time.max(since), state);
         }
     }
 
@@ -746,8 +772,8 @@ impl Builder {
         }
     }
 
-    /// Whether a softirq that begins now is the thread's own work.
-    fn is_own(&mut self, time: u64, cpu: u32, vector: Vector) -> bool {
+    /// Whether a softirq that begins now, and that `by` raised, is the thread's own work.
+    fn is_own(&mut self, time: u64, cpu: u32, vector: Vector, by: Raiser) -> bool {
         let at = self.cpus.at(cpu);
         let handlers = !self.missing.has(Events::Handlers);
         let (after_interrupt, inside) = (at.tail(time).is_some(), !at.contexts.is_empty());
@@ -762,7 +788,11 @@ impl Builder {
             false => self.tasks.of(thread).call.is_some() && !after_interrupt,
         };
         let network = handlers && matches!(vector, Vector::NET_TX | Vector::NET_RX);
-        !inside && (network && sends || self.is_for_softirqs(thread))
+        // An interrupt on top of the thread of another interrupt runs its softirqs there when it ends.
+        let is_of_interrupt = by.is_interrupt() || !self.raises && after_interrupt;
+        let runs_all = self.is_called(thread, |name| is_of_softirqs(name.as_bytes()));
+        let is_deferred = runs_all || self.is_for_softirqs(thread) && !is_of_interrupt;
+        !inside && (network && sends || is_deferred)
     }
 
     /// Handles the raise of a softirq by the thread or by an interrupt. Threads send packets and complete requests;

@@ -205,7 +205,7 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         }
         Leaf::Ipi(name) if is_call(model, name) => format!("another CPU ({})", text(name)),
         Leaf::Ipi(name) => format!("interrupt {}", text(name)),
-        Leaf::Unseen => "an interrupt or a fault that is not recorded".into(),
+        Leaf::Unseen => "an interrupt, a fault, a signal or task work that is not recorded".into(),
         Leaf::Continue => "SIGCONT (a signal had stopped it)".into(),
         Leaf::Tracer => "its tracer (ptrace)".into(),
         Leaf::Resource(what, function) => format!("{what} ({function})"),
@@ -369,4 +369,18 @@ pub(crate) fn sentence(text: &str) -> String {
         first.make_ascii_uppercase();
     }
     sentence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After the event of its system call's end, a thread still delivers its signals and runs its task work.
+    #[test]
+    fn a_wakeup_after_a_system_call_may_be_by_the_thread_itself() {
+        let said = leaf_name(&Model::default(), Leaf::Unseen);
+        for source in ["an interrupt", "a fault", "a signal", "task work"] {
+            assert!(said.contains(source), "{said}");
+        }
+    }
 }

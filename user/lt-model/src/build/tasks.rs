@@ -300,17 +300,19 @@ impl Tasks {
         self.go(thread, since, State::Unknown(why));
     }
 
-    /// Records that a thread has run on `cpu` since `since`, as only its switch-out at `time` shows.
-    pub(super) fn ran(&mut self, thread: ThreadId, cpu: u32, since: u64, time: u64) {
+    /// Records that a thread has run on `cpu` since `since`, as only its switch-out at `time` shows. Returns false if
+    /// that contradicts its known state.
+    pub(super) fn ran(&mut self, thread: ThreadId, cpu: u32, since: u64, time: u64) -> bool {
         let begin = self.of(thread).since;
         if matches!(
             self.of(thread).state,
             State::Running(_) | State::Interrupted(_)
         ) {
-            return;
+            return false;
         }
         if begin > since {
-            return self.contradict(thread, time);
+            self.contradict(thread, time);
+            return false;
         }
         self.contradict(thread, since);
         self.close(thread, since, None);
@@ -318,6 +320,7 @@ impl Tasks {
         task.state = State::Running(task.call);
         task.assumed = None;
         task.cpu = Some(cpu);
+        true
     }
 
     /// Handles a thread that runs at `time` although no event shows that it started to run. Its last known state lasted

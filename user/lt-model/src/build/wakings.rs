@@ -231,6 +231,12 @@ impl Builder {
                 self.hands_on(time, thread, waker);
                 self.tasks.woken(thread, time, waker, target);
             }
+            // The thread wakes itself, or an interrupt on top of it does: it has not gone to sleep.
+            State::Running(_) | State::Interrupted(_)
+                if self.cpus.at(cpu).thread() == Some(thread) =>
+            {
+                self.tasks.of(thread).pending = None;
+            }
             State::Running(_) | State::Interrupted(_) => {
                 let waker = self.waker(time, cpu, name, Some(thread));
                 self.hands_on(time, thread, waker);

@@ -169,6 +169,60 @@ fn a_thread_without_a_recorded_switch_in_was_not_off_all_the_time() {
     assert_eq!(why(&m, 7), [(10, 50, Unrecorded::Missing)]);
 }
 
+/// Only the first switch shows which thread has run since the start of the trace, or since a gap.
+#[test]
+fn a_thread_that_is_known_late_was_interrupted_before() {
+    let (number, vector) = (24, 3);
+    let handler = What::Irq {
+        number,
+        name: b"eth0",
+    };
+    let told_of = |prev_name: &'static [u8]| {
+        let last = What::Switch {
+            prev: 5,
+            prev_name,
+            out: S,
+            next: 0,
+            next_name: b"",
+            prev_prio: None,
+            next_prio: None,
+        };
+        let m = model(&[
+            at(0, 0, What::Return),
+            at(10, 0, handler),
+            at(20, 0, What::Raise { vector }),
+            at(30, 0, What::IrqEnd { number }),
+            at(30, 0, What::Softirq { vector }),
+            at(70, 0, What::SoftirqEnd { vector }),
+            // The thread may have raised this one.
+            at(75, 0, What::Softirq { vector }),
+            at(80, 0, What::SoftirqEnd { vector }),
+            at(90, 0, last),
+        ]);
+        told(&m, 5)
+    };
+    assert_eq!(
+        told_of(b"busy"),
+        "0..10 running, 10..30 under irq 24 eth0, 30..70 under NET_RX of irq 24 eth0, 70..90 running"
+    );
+    // A softirq is the work of this thread.
+    assert_eq!(
+        told_of(b"ksoftirqd/0"),
+        "0..10 running, 10..30 under irq 24 eth0, 30..90 running"
+    );
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        at(10, 0, What::Lost { until: 20 }),
+        at(30, 0, handler),
+        at(60, 0, What::IrqEnd { number }),
+        switch(80, 0, 7, S, 0),
+    ]);
+    assert_eq!(
+        told(&m, 7),
+        "0..10 running, 10..20 unknown, 20..30 running, 30..60 under irq 24 eth0, 60..80 running"
+    );
+}
+
 /// CPU 1 is not recorded from 10 to 20, while two threads sleep.
 #[test]
 fn a_gap_splits_only_the_sleeps_of_threads_that_may_have_run_there() {
