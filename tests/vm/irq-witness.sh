@@ -7,7 +7,8 @@
 #
 # The threshold is 0, so every run is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
 # other load on the host does not matter.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1

@@ -8,6 +8,7 @@
 # kernels: stock
 # long: rt
 # cpus: 2
+# root: full
 # icount: 1
 # turn: 100
 # arm64: yes

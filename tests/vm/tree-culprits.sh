@@ -12,7 +12,8 @@
 # A task reads three pages of a slow disk in one system call, one after another, and is woken by the
 # timer of its first request. Its sleeps for the other requests have steps of their own, and the
 # sentence does not blame that timer for them.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # icount: 1

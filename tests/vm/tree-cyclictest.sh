@@ -13,8 +13,8 @@
 #
 # The machine's clock counts instructions, so other load on the host does not matter. The machine
 # has one CPU: the emulator would alternate between two, which looks like disabled interrupts.
-# kernels: stock
-# long: rt
+# kernels: rt
+# long: stock
 # cpus: 1
 # root: full
 # icount: 1

@@ -12,7 +12,8 @@
 # The threshold is 0, so every chain raises an alert. No reader runs meanwhile. The machine's clock
 # counts instructions, so other load on the host does not matter, except that an interrupt of the
 # real disk may come at any instruction.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1

@@ -8,7 +8,8 @@
 # wait. An item that waits when it is queued again has waited since it was first queued.
 #
 # The threshold is 0, so every work item is an alert. No reader runs meanwhile.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1
