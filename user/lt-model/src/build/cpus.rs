@@ -173,6 +173,7 @@ impl Cpus {
         for cpu in &mut self.all {
             cpu.tiles = Tiles::default();
             cpu.known = Kinds::default();
+            cpu.changes = Vec::new();
         }
     }
 
@@ -315,12 +316,15 @@ impl Cpu {
 
     fn note(&mut self, number: u32, time: u64, policy: &mut Policy) {
         let above = self.above();
+        // Otherwise, no interrupt of a thread is kept.
+        let is_kept = policy.keep < u64::MAX && !matches!(policy.detail, Detail::Waits);
         let is_new = self.changes.last().is_none_or(|(_, last)| *last != above);
-        if self.current.is_none() && is_new {
+        if self.current.is_none() && is_kept && is_new {
             if self.changes.len() == CHANGES {
-                // What the thread did before is then not known.
-                self.changes = Vec::new();
-                self.known_since = self.known_since.max(Some(time));
+                // What the thread did before the newer half is then not known.
+                self.changes.drain(..CHANGES / 2);
+                let since = self.changes.first().map(|(time, _)| *time);
+                self.known_since = self.known_since.max(since);
             }
             push(&mut self.changes, (time, above));
         }

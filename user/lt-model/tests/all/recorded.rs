@@ -223,6 +223,28 @@ fn a_thread_that_is_known_late_was_interrupted_before() {
     );
 }
 
+/// The memory for interrupts before the first switch is limited: if it is full, the older half is dropped.
+#[test]
+fn of_very_many_interrupts_before_the_first_switch_the_last_are_known() {
+    const IRQS: u64 = 8200;
+    let (number, name) = (24, &b"eth0"[..]);
+    let mut events = Vec::new();
+    for time in (0..IRQS).map(|irq| irq * 10) {
+        events.push(at(time, 0, What::Irq { number, name }));
+        events.push(at(time + 1, 0, What::IrqEnd { number }));
+    }
+    events.push(switch(IRQS * 10, 0, 7, S, 0));
+    let m = model(&events);
+    let id = m.by_tid(7).next().unwrap();
+    let parts: Vec<_> = m.thread(id).unwrap().intervals.iter().collect();
+    assert!(matches!(parts[0].state, State::Unknown(_)));
+    let interrupts = parts[1..]
+        .iter()
+        .filter(|part| matches!(part.state, State::Interrupted(_)));
+    assert!(interrupts.clone().all(|part| part.end - part.begin == 1));
+    assert_eq!(interrupts.count(), 4104);
+}
+
 /// CPU 1 is not recorded from 10 to 20, while two threads sleep.
 #[test]
 fn a_gap_splits_only_the_sleeps_of_threads_that_may_have_run_there() {
