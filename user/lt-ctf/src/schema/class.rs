@@ -4,8 +4,8 @@
 
 use std::collections::HashMap;
 
-use super::steps::Program;
 use super::NodeId;
+use super::steps::Program;
 use crate::bits::Order;
 
 /// A stream class: the common properties of its streams.
