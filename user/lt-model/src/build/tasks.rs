@@ -42,7 +42,7 @@ pub(super) struct Task {
     pub(super) call: Option<Name>,
     /// Its `futex` call on a lock with priority inheritance.
     pub(super) futex: Option<Futex>,
-    /// When an owner last handed over a lock with priority inheritance to it.
+    /// When it was last woken in a wait for a lock with priority inheritance that is known from outside the events.
     pub(super) handed_at: u64,
     /// Time since which nothing has kept it in the kernel, if it is in user mode or on its way there.
     pub(super) user_since: Option<u64>,

@@ -236,13 +236,14 @@ impl Builder {
                 if self.cpus.at(cpu).thread() == Some(thread) =>
             {
                 self.tasks.of(thread).pending = None;
+                self.hands_on(time, thread, None);
             }
             State::Running(_) | State::Interrupted(_) => {
                 let waker = self.waker(time, cpu, name, Some(thread));
                 self.hands_on(time, thread, waker);
                 self.tasks.of(thread).pending = Some((waker, target));
             }
-            State::Preempted | State::Waiting => {}
+            State::Preempted | State::Waiting => self.hands_on(time, thread, None),
         }
     }
 
