@@ -211,8 +211,9 @@ impl Builder {
         self.disks.extend(disks);
     }
 
-    /// Restricts the thread with this number to these processors, so gaps of other processors do not affect it. Must
-    /// come before the first event.
+    /// Restricts the thread with this number to these processors, so gaps of other processors do not affect it. If an
+    /// event shows that it runs on another processor, the restriction is void for the whole trace. Must come before the
+    /// first event.
     pub fn runs_on(&mut self, tid: i32, cpus: &[u32]) {
         self.tasks.affine.insert(tid, cpus.into());
     }
@@ -615,6 +616,14 @@ impl Builder {
         }
     }
 
+    /// Records that a thread runs on `cpu`.
+    fn runs(&mut self, thread: Option<ThreadId>, cpu: u32) {
+        if thread.is_some_and(|thread| self.tasks.runs(thread, cpu)) {
+            // Its split intervals may take more memory than `check_limit` expects of one event.
+            self.unchecked = 0;
+        }
+    }
+
     fn switch_out(
         &mut self,
         time: u64,
@@ -626,6 +635,7 @@ impl Builder {
     ) {
         let ran = self.cpus.at(cpu).current();
         let prev = self.tasks.find(tid);
+        self.runs(prev, cpu);
         match (ran, self.cpus.at(cpu).known_since) {
             // The first switch here, or the first after a gap: `prev` has run for as long as the events are known.
             (None, Some(since)) if since <= time => {
@@ -713,6 +723,7 @@ impl Builder {
     fn switch_in(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], prio: Option<Priority>) {
         let next = self.tasks.find(tid);
         self.named(next, name);
+        self.runs(next, cpu);
         if let Some(next) = next {
             self.note_sign(time, cpu, next);
             self.tasks.of(next).prio = prio;

@@ -58,7 +58,7 @@ pub(super) struct Task {
     pub(super) issued_before_sleep: u64,
     /// The disk, if the thread is about to sleep because it has dirtied too much data.
     pub(super) dirty: Option<Option<Disk>>,
-    /// The processors on which it may run; `None` if it may run on all.
+    /// The processors on which it may run; `None` if it may run on all, or if they are not known.
     pub(super) runs_on: Option<Arc<[u32]>>,
     /// Time of the last event with its name.
     pub(super) named_at: u64,
@@ -400,6 +400,30 @@ impl Tasks {
             }
         }
         self.keep_seen(id, interval, ends);
+    }
+
+    /// Records that a thread runs on `cpu`. If the processors on which it may run do not include `cpu`, they are void
+    /// for the whole trace: earlier gaps of other processors then split its intervals, too. Returns true if its
+    /// intervals were stored anew.
+    pub(super) fn runs(&mut self, id: ThreadId, cpu: u32) -> bool {
+        let task = &mut self.now[id.0 as usize];
+        if task.runs_on.take_if(|cpus| !cpus.contains(&cpu)).is_none() || self.count_only {
+            return false;
+        }
+        let intervals = std::mem::take(&mut self.threads[id.0 as usize].intervals);
+        let mut ends = false;
+        for (begin, end, kind, waker) in intervals.packed() {
+            let (state, cpu) = self.kinds.list()[kind as usize];
+            let interval = Interval {
+                begin,
+                end,
+                state,
+                cpu,
+                waker,
+            };
+            self.keep_seen(id, interval, std::mem::replace(&mut ends, waker.is_some()));
+        }
+        true
     }
 
     /// Stores an interval, whose unrecorded parts become unknown: a thread that seems not to run may have run on any
