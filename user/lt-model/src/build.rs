@@ -725,7 +725,7 @@ impl Builder {
         self.named(next, name);
         self.runs(next, cpu);
         if let Some(next) = next {
-            self.note_sign(time, cpu, next);
+            self.note_sign(time, cpu, next, prio);
             self.tasks.of(next).prio = prio;
         }
         self.cpus.at(cpu).looked.switches(time, tid, name, prio);

@@ -283,7 +283,7 @@ impl Builder {
         if let Some(thread) = thread.filter(|_| from != to) {
             if self.tasks.of(thread).is_queued() {
                 // A thread may be migrated as soon as a limit no longer holds it back.
-                self.note_sign(time, from, thread);
+                self.note_sign(time, from, thread, None);
             }
             self.tasks.moved(thread, time, from, to, self.wakeups);
         }
