@@ -165,6 +165,23 @@ fn a_number_that_is_used_again_is_another_thread() {
     assert!(m.by_tid(9).all(|id| m.thread(id).unwrap().born));
 }
 
+/// A thread that has become a zombie, and sleeps before it ends, looks as if it had ended.
+#[test]
+fn the_sleep_of_a_zombie_is_not_known() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(2, 0, 7, SwitchedOut::Dead, 8),
+        waking(4, 0, 7),
+        switch(5, 0, 8, S, 7),
+        switch(6, 0, 7, SwitchedOut::Dead, 0),
+        switch(9, 0, 0, R, 8),
+    ]);
+    assert_eq!(
+        told(&m, 7),
+        "0..2 running | 2..4 unknown by 8, 4..5 waiting, 5..6 running"
+    );
+}
+
 #[test]
 fn a_thread_that_runs_as_soon_as_it_is_made_runs_in_one_piece() {
     let m = model(&[
