@@ -658,7 +658,12 @@ impl Builder {
         if let Some(ran) = ran
             && ran != prev
         {
-            // Events are missing: `ran` was running here, but another thread is switched out.
+            // Events are missing: `ran` was running here, but another thread is switched out. Or an exec has changed
+            // the number of `ran`, which only its event proves.
+            if let Some(ran) = ran {
+                let task = self.tasks.of(ran);
+                task.left_as = Some((time, tid, task.call));
+            }
             self.tasks.forget_on(ran, cpu, time, Unrecorded::Missing);
             self.files.lost(time);
             held.clear();
@@ -772,13 +777,24 @@ impl Builder {
         }
     }
 
-    /// Handles an exec by the current thread, which may get another number.
+    /// Handles an exec by the current thread, which may have given it another number. If the thread has been switched
+    /// out since then, it has that number already.
     fn exec(&mut self, time: u64, cpu: u32, tid: i32, old: i32) {
-        let thread = self.cpus.at(cpu).thread();
-        let thread = thread.filter(|thread| tid != old && self.tid(*thread) == Some(old));
-        if let Some(next) = thread.and_then(|thread| self.tasks.renumber(thread, tid, time)) {
+        let thread = self.cpus.at(cpu).thread().filter(|_| tid != old);
+        let Some(thread) = thread else {
+            return;
+        };
+        let number = self.tid(thread);
+        if number == Some(old)
+            && let Some(next) = self.tasks.renumber(thread, tid, time)
+        {
             self.cpus.go(cpu, time, Some(Some(next)));
             self.tasks.of(next).cpu = Some(cpu);
+            self.show(time, cpu);
+        } else if number == Some(tid)
+            && let Some(call) = self.tasks.was_renumbered(old, tid)
+        {
+            self.tasks.of(thread).call = call;
             self.show(time, cpu);
         }
     }

@@ -62,6 +62,9 @@ pub(super) struct Task {
     pub(super) runs_on: Option<Arc<[u32]>>,
     /// Time of the last event with its name.
     pub(super) named_at: u64,
+    /// When it was last switched out with another number, that number, and its system call then. Events are missing, or
+    /// an exec has changed the number.
+    pub(super) left_as: Option<(u64, i32, Option<Name>)>,
     /// The softirqs in which it was switched out.
     pub(super) held: Vec<Context>,
     /// Whether a wakeup ended its last interval.
@@ -162,6 +165,7 @@ impl Tasks {
             dirty: None,
             runs_on: self.affine.get(&tid).cloned(),
             named_at: 0,
+            left_as: None,
             held: Vec::new(),
             woken: false,
         };
@@ -273,6 +277,19 @@ impl Tasks {
         let id = self.add(tid, time, State::Running(call));
         self.of(id).call = call;
         Some(id)
+    }
+
+    /// Ends the thread numbered `old` when it was switched out with the number `tid`: an exec had given it that number.
+    /// Returns its system call then. `None` if no such switch is known, or if the thread was seen again later.
+    pub(super) fn was_renumbered(&mut self, old: i32, tid: i32) -> Option<Option<Name>> {
+        let id = *self.by_tid.get(&old)?;
+        let task = self.of(id);
+        let (time, _, call) = task.left_as.filter(|(_, new, _)| *new == tid)?;
+        if task.since != time || !matches!(task.state, State::Unknown(_)) {
+            return None;
+        }
+        self.end(id, time);
+        Some(call)
     }
 
     /// Makes the state of a thread unknown from `since` on, if the thread is running on `cpu`.
