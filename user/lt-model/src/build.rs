@@ -211,8 +211,9 @@ impl Builder {
         self.disks.extend(disks);
     }
 
-    /// Restricts the thread with this number to these processors, so gaps of other processors do not affect it. Must
-    /// come before the first event.
+    /// Restricts the thread with this number to these processors, so gaps of other processors do not affect it. If an
+    /// event shows that it runs on another processor, the restriction is void for the whole trace. Must come before the
+    /// first event.
     pub fn runs_on(&mut self, tid: i32, cpus: &[u32]) {
         self.tasks.affine.insert(tid, cpus.into());
     }
@@ -615,6 +616,14 @@ impl Builder {
         }
     }
 
+    /// Records that a thread runs on `cpu`.
+    fn runs(&mut self, thread: Option<ThreadId>, cpu: u32) {
+        if thread.is_some_and(|thread| self.tasks.runs(thread, cpu)) {
+            // Its split intervals may take more memory than `check_limit` expects of one event.
+            self.unchecked = 0;
+        }
+    }
+
     fn switch_out(
         &mut self,
         time: u64,
@@ -626,6 +635,7 @@ impl Builder {
     ) {
         let ran = self.cpus.at(cpu).current();
         let prev = self.tasks.find(tid);
+        self.runs(prev, cpu);
         match (ran, self.cpus.at(cpu).known_since) {
             // The first switch here, or the first after a gap: `prev` has run for as long as the events are known.
             (None, Some(since)) if since <= time => {
@@ -648,7 +658,12 @@ impl Builder {
         if let Some(ran) = ran
             && ran != prev
         {
-            // Events are missing: `ran` was running here, but another thread is switched out.
+            // Events are missing: `ran` was running here, but another thread is switched out. Or an exec has changed
+            // the number of `ran`, which only its event proves.
+            if let Some(ran) = ran {
+                let task = self.tasks.of(ran);
+                task.left_as = Some((time, tid, task.call));
+            }
             self.tasks.forget_on(ran, cpu, time, Unrecorded::Missing);
             self.files.lost(time);
             held.clear();
@@ -713,8 +728,9 @@ impl Builder {
     fn switch_in(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], prio: Option<Priority>) {
         let next = self.tasks.find(tid);
         self.named(next, name);
+        self.runs(next, cpu);
         if let Some(next) = next {
-            self.note_sign(time, cpu, next);
+            self.note_sign(time, cpu, next, prio);
             self.tasks.of(next).prio = prio;
         }
         self.cpus.at(cpu).looked.switches(time, tid, name, prio);
@@ -761,13 +777,24 @@ impl Builder {
         }
     }
 
-    /// Handles an exec by the current thread, which may get another number.
+    /// Handles an exec by the current thread, which may have given it another number. If the thread has been switched
+    /// out since then, it has that number already.
     fn exec(&mut self, time: u64, cpu: u32, tid: i32, old: i32) {
-        let thread = self.cpus.at(cpu).thread();
-        let thread = thread.filter(|thread| tid != old && self.tid(*thread) == Some(old));
-        if let Some(next) = thread.and_then(|thread| self.tasks.renumber(thread, tid, time)) {
+        let thread = self.cpus.at(cpu).thread().filter(|_| tid != old);
+        let Some(thread) = thread else {
+            return;
+        };
+        let number = self.tid(thread);
+        if number == Some(old)
+            && let Some(next) = self.tasks.renumber(thread, tid, time)
+        {
             self.cpus.go(cpu, time, Some(Some(next)));
             self.tasks.of(next).cpu = Some(cpu);
+            self.show(time, cpu);
+        } else if number == Some(tid)
+            && let Some(call) = self.tasks.was_renumbered(old, tid)
+        {
+            self.tasks.of(thread).call = call;
             self.show(time, cpu);
         }
     }

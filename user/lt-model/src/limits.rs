@@ -42,7 +42,8 @@ pub enum Sign {
     /// another CPU, only after a timer had refilled a cgroup's quota. The timer expired at this time, ns.
     Quota(u64),
     /// The thread is a SCHED_DEADLINE thread, and the CPU ran threads of lower classes until a timer refilled the
-    /// runtime of a SCHED_DEADLINE thread. The timer expired at this time, ns.
+    /// runtime of a SCHED_DEADLINE thread, or of the server that gives fair threads time. The timer expired at this
+    /// time, ns.
     Deadline(u64, Runtime),
 }
 

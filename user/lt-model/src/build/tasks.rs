@@ -42,7 +42,7 @@ pub(super) struct Task {
     pub(super) call: Option<Name>,
     /// Its `futex` call on a lock with priority inheritance.
     pub(super) futex: Option<Futex>,
-    /// When an owner last handed over a lock with priority inheritance to it.
+    /// When it was last woken in a wait for a lock with priority inheritance that is known from outside the events.
     pub(super) handed_at: u64,
     /// Time since which nothing has kept it in the kernel, if it is in user mode or on its way there.
     pub(super) user_since: Option<u64>,
@@ -58,10 +58,13 @@ pub(super) struct Task {
     pub(super) issued_before_sleep: u64,
     /// The disk, if the thread is about to sleep because it has dirtied too much data.
     pub(super) dirty: Option<Option<Disk>>,
-    /// The processors on which it may run; `None` if it may run on all.
+    /// The processors on which it may run; `None` if it may run on all, or if they are not known.
     pub(super) runs_on: Option<Arc<[u32]>>,
     /// Time of the last event with its name.
     pub(super) named_at: u64,
+    /// When it was last switched out with another number, that number, and its system call then. Events are missing, or
+    /// an exec has changed the number.
+    pub(super) left_as: Option<(u64, i32, Option<Name>)>,
     /// The softirqs in which it was switched out.
     pub(super) held: Vec<Context>,
     /// Whether a wakeup ended its last interval.
@@ -162,6 +165,7 @@ impl Tasks {
             dirty: None,
             runs_on: self.affine.get(&tid).cloned(),
             named_at: 0,
+            left_as: None,
             held: Vec::new(),
             woken: false,
         };
@@ -273,6 +277,19 @@ impl Tasks {
         let id = self.add(tid, time, State::Running(call));
         self.of(id).call = call;
         Some(id)
+    }
+
+    /// Ends the thread numbered `old` when it was switched out with the number `tid`: an exec had given it that number.
+    /// Returns its system call then. `None` if no such switch is known, or if the thread was seen again later.
+    pub(super) fn was_renumbered(&mut self, old: i32, tid: i32) -> Option<Option<Name>> {
+        let id = *self.by_tid.get(&old)?;
+        let task = self.of(id);
+        let (time, _, call) = task.left_as.filter(|(_, new, _)| *new == tid)?;
+        if task.since != time || !matches!(task.state, State::Unknown(_)) {
+            return None;
+        }
+        self.end(id, time);
+        Some(call)
     }
 
     /// Makes the state of a thread unknown from `since` on, if the thread is running on `cpu`.
@@ -400,6 +417,30 @@ impl Tasks {
             }
         }
         self.keep_seen(id, interval, ends);
+    }
+
+    /// Records that a thread runs on `cpu`. If the processors on which it may run do not include `cpu`, they are void
+    /// for the whole trace: earlier gaps of other processors then split its intervals, too. Returns true if its
+    /// intervals were stored anew.
+    pub(super) fn runs(&mut self, id: ThreadId, cpu: u32) -> bool {
+        let task = &mut self.now[id.0 as usize];
+        if task.runs_on.take_if(|cpus| !cpus.contains(&cpu)).is_none() || self.count_only {
+            return false;
+        }
+        let intervals = std::mem::take(&mut self.threads[id.0 as usize].intervals);
+        let mut ends = false;
+        for (begin, end, kind, waker) in intervals.packed() {
+            let (state, cpu) = self.kinds.list()[kind as usize];
+            let interval = Interval {
+                begin,
+                end,
+                state,
+                cpu,
+                waker,
+            };
+            self.keep_seen(id, interval, std::mem::replace(&mut ends, waker.is_some()));
+        }
+        true
     }
 
     /// Stores an interval, whose unrecorded parts become unknown: a thread that seems not to run may have run on any

@@ -236,13 +236,14 @@ impl Builder {
                 if self.cpus.at(cpu).thread() == Some(thread) =>
             {
                 self.tasks.of(thread).pending = None;
+                self.hands_on(time, thread, None);
             }
             State::Running(_) | State::Interrupted(_) => {
                 let waker = self.waker(time, cpu, name, Some(thread));
                 self.hands_on(time, thread, waker);
                 self.tasks.of(thread).pending = Some((waker, target));
             }
-            State::Preempted | State::Waiting => {}
+            State::Preempted | State::Waiting => self.hands_on(time, thread, None),
         }
     }
 
@@ -282,7 +283,7 @@ impl Builder {
         if let Some(thread) = thread.filter(|_| from != to) {
             if self.tasks.of(thread).is_queued() {
                 // A thread may be migrated as soon as a limit no longer holds it back.
-                self.note_sign(time, from, thread);
+                self.note_sign(time, from, thread, None);
             }
             self.tasks.moved(thread, time, from, to, self.wakeups);
         }

@@ -200,6 +200,15 @@ fn a_deadline_thread_yields_to_lower_classes_without_runtime() {
     ];
     let m = model(&moved.concat());
     assert_eq!(m.sign(m.by_tid(7).next().unwrap(), 92), unrecorded);
+    // The thread had this priority only as the owner of a lock, and is in a lower class by now.
+    let boosted = [
+        with_prio(0, (0, 120), R, (7, D)),
+        out((6, 120)),
+        expired[0],
+        expired[1],
+        with_prio(100, (6, 120), R, (7, 120)),
+    ];
+    assert_eq!(sign(&boosted), None);
     // A quota does not apply to such threads.
     let quota = [&[out((0, 120))][..], &timer(90, 0, PERIOD)].concat();
     assert_eq!(runs(&quota, (0, 120)), None);

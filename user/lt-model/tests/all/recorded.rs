@@ -273,6 +273,42 @@ fn a_gap_splits_only_the_sleeps_of_threads_that_may_have_run_there() {
     assert!(sleeps(7, b"kworker/0:1", None));
 }
 
+/// When the trace ends, 7 may run on CPU 0 only.
+#[test]
+fn processors_on_which_a_thread_may_run_count_only_if_it_never_runs_on_another() {
+    let of = |cpu| {
+        let mut builder = Builder::new();
+        builder.runs_on(7, &[0]);
+        let events = [
+            switch(0, 0, 0, R, 7),
+            switch(1, 0, 7, S, 0),
+            switch(2, 1, 9, S, 0),
+            at(10, 1, What::Lost { until: 20 }),
+            waking(30, 0, 7),
+            switch(31, 0, 0, R, 7),
+            switch(40, 0, 7, S, 0),
+            switch(50, cpu, 0, R, 7),
+            switch(60, cpu, 7, S, 0),
+            at(65, 1, What::Lost { until: 68 }),
+            switch(80, 0, 0, R, 7),
+            switch(90, 0, 7, S, 0),
+        ];
+        events.iter().for_each(|e| builder.feed(e));
+        told(&builder.finish(), 7)
+    };
+    assert_eq!(
+        of(0),
+        "0..1 running, 1..30 blocked by an unknown waker, 30..31 waiting, 31..40 running, 40..50 blocked, \
+         50..60 running, 60..80 blocked, 80..90 running"
+    );
+    assert_eq!(
+        of(2),
+        "0..1 running, 1..10 blocked, 10..20 unknown, 20..30 blocked by an unknown waker, 30..31 waiting, \
+         31..40 running, 40..50 blocked, 50..60 running, 60..65 blocked, 65..68 unknown, 68..80 blocked, \
+         80..90 running"
+    );
+}
+
 /// 7 ran on CPU 1 in between, but the events of that CPU were overwritten, and the streams are not
 /// declared.
 #[test]
