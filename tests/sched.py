@@ -4,6 +4,7 @@
 
 usage: sched.py crowd PAIRS ROUNDS     processes that wake each other, and some that compute
        sched.py hog CPU MILLISECONDS   a SCHED_FIFO task wakes another task on its CPU, and keeps the CPU for that time
+       sched.py newborn CPU MS         a SCHED_FIFO task creates a process on its CPU, and keeps the CPU for that time
        sched.py preempt CPU MS         a process computes, and a SCHED_FIFO process preempts it on its CPU for MS
        sched.py quota CPU CENTS MS     a process in a cgroup of its own computes for MS of CPU time with a quota of
                                        CENTS % of the CPU in each 100 ms
@@ -77,6 +78,16 @@ def hog(cpu, milliseconds):
     wait_for([victim])
 
 
+def newborn(cpu, milliseconds):
+    os.sched_setaffinity(0, {cpu})
+    os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(50))
+    victim = child(os.getpid)
+    print(f"hog={os.getpid()} victim={victim}", flush=True)
+    burn(milliseconds * 1_000_000)
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    wait_for([victim])
+
+
 def preempt(cpu, milliseconds):
     os.sched_setaffinity(0, {cpu})
     victim = child(burn, (2 * milliseconds + 500) * 1_000_000)
@@ -131,8 +142,8 @@ def pipe(milliseconds):
 
 def main(words):
     what, *numbers = words
-    functions = {"crowd": crowd, "hog": hog, "preempt": preempt, "quota": quota, "sleep": sleep, "pipe": pipe}
-    functions[what](*map(int, numbers))
+    functions = [crowd, hog, newborn, preempt, quota, sleep, pipe]
+    {function.__name__: function for function in functions}[what](*map(int, numbers))
 
 
 if __name__ == "__main__":
