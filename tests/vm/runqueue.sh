@@ -4,12 +4,14 @@
 # A SCHED_FIFO process keeps a computing process off its CPU for 100 ms. This is reported once, with
 # the task that ran instead. A process with a quota of 10 % of a CPU waits for the rest of each
 # period of 100 ms. There are as many alerts as the kernel counts throttled periods, or one fewer.
-# The alerts show that the process was throttled. If the CPU was idle meanwhile, they name the idle task.
+# The alerts show that the process was throttled. If the CPU was idle meanwhile, they name the idle task. A process that
+# leaves the fair class while it is throttled, and is then preempted, is not said to be throttled. A thread that takes
+# over the id of a preempted thread does not take over its wait.
 # kernels: stock rt
 # cpus: 2
 # root: full
 # icount: 1
-# timeout: 120
+# timeout: 180
 
 . /lt/tests/lib.sh
 . /lt/tests/sched.sh
@@ -35,6 +37,23 @@ assert_eq "$(field by_tid </tmp/alert)" "$by" "who ran instead"
 [ "$by" != "$hog" ] || assert_eq "$(field by_comm </tmp/alert)" python3 "its name"
 grep -q ' throttled=0 stack="' /tmp/alert || fail "the preempted task is said to be throttled, or has no stack"
 [ "$(field delay </tmp/alert)" -ge "${ms}000000" ] || fail "it waited $(field delay </tmp/alert) ns"
+control 'w runqueue enabled=0'
+sums_hold w
+control -w
+
+# A thread of a high priority calls execve(). It preempts the leader of its process when the leader is about to exit,
+# exchanges its id with the leader's, and sleeps. Of all its threads, only the leader waits for the CPU, and not for as
+# long as the other one sleeps.
+/bin/sleep 0
+ms=$(patiently 3000)
+control "w runqueue threshold=$((ms / 2))ms comm=python3"
+exec 3<$LT/w/alerts
+waits execve 1 "$ms" >/tmp/who
+alerts_of w /tmp/alerts
+cat /tmp/alerts
+leader=$(sed 's/leader=//' /tmp/who)
+assert_eq "$(grep -c " tid=$leader " /tmp/alerts)" 0 "alerts about a thread that slept"
+[ "$(stat w started)" -gt 0 ] || fail "no thread was preempted"
 control 'w runqueue enabled=0'
 sums_hold w
 control -w
@@ -70,6 +89,34 @@ done
 	fail "throttled waits that are not marked, or without a stack"
 grep ' by_pid=0 by_tid=0 by_comm="idle" ' /tmp/alerts >/tmp/idle || fail "no alert without a task that ran instead"
 [ "$(stat w filtered)" -gt 0 ] || fail "no other task was preempted"
+control 'w runqueue enabled=0'
+sums_hold w
+control -w
+
+# A throttled process that becomes SCHED_FIFO runs at once, whatever the quota is. When a process of a higher priority
+# then takes its CPU, the quota is not the reason, although the kernel still has the process marked as throttled.
+/usr/bin/taskset -p 1 $$ >/dev/null
+control 'w runqueue threshold=3600s timeout=50ms wakeup_interval=0 cgroup=/lt-quota'
+follow $LT/w/alerts /tmp/alerts
+reader=$!
+: >/tmp/who
+waits quota 1 1 3600000 >/tmp/who &
+wait_until 60 grep -q member= /tmp/who
+member=$(sed 's/.*member=//' /tmp/who)
+# Throttled for nearly all of each second: the next commands come meanwhile.
+echo '1000 1000000' >/sys/fs/cgroup/lt-quota/cpu.max
+wait_until 60 grep -q " reason=timeout .* tid=$member .* policy=other .* throttled=1" /tmp/alerts
+/usr/bin/chrt -f -p 10 "$member"
+/usr/bin/chrt -f 50 /usr/bin/taskset -c 1 sh -c 'while :; do :; done' &
+hog=$!
+wait_until 60 grep -q " reason=timeout .* tid=$member .* policy=fifo " /tmp/alerts
+kill $hog "$member"
+wait $hog || :
+grep " reason=timeout .* tid=$member .* policy=fifo " /tmp/alerts >/tmp/alert
+cat /tmp/alert
+assert_eq "$(grep -vc ' throttled=0' /tmp/alert)" 0 "preempted waits that are said to be throttled"
+kill $reader
+wait || :
 control 'w runqueue enabled=0'
 sums_hold w
 control -w
