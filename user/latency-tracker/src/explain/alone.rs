@@ -349,7 +349,8 @@ mod tests {
                 "policy={policy} state=R from=0 migrated=0 by_pid=0 by_tid=0 by_comm=\"idle\""
             );
             let text = text(&alert("runqueue", 9_000_000, 5_000_000, &by), &[]);
-            assert!(text.contains("moved to"), "{text}");
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains("moved to another CPU"), "{text}");
             text
         };
         let other = said("other");
