@@ -6,15 +6,9 @@
 # also as JSON. No figure is judged, but figures are refused if the counter did not count
 # instructions. The cost of by= is written between its marks in a page, unless a figure or a mark is
 # missing. On arm64, parts other than engine are refused, and goals in instructions are left out.
-<<<<<<< HEAD
-# Objects that another test also builds are not compiled twice. The module appears when `make bench`
-# builds it, and not before. The native benchmark is built with less optimisation than for a
-# measurement.
-=======
 # Objects that another test also builds are not compiled twice: the module is copied when
-# scripts/bench would build it, and not before. The native benchmark is built with less optimization
+# scripts/bench would build it, and not before. The native benchmark is built with less optimisation
 # than for a measurement.
->>>>>>> v6
 # timeout: 1200
 # long-part: hackbench, which needs a machine with the full root
 # worth: a missing figure of make bench would otherwise be noticed only when it is needed

@@ -421,7 +421,7 @@ impl Tasks {
 
     /// Records that a thread runs on `cpu`. If the processors on which it may run do not include `cpu`, they are void
     /// for the whole trace: earlier gaps of other processors then split its intervals, too. Returns true if its
-    /// intervals were stored anew.
+    /// intervals were stored again.
     pub(super) fn runs(&mut self, id: ThreadId, cpu: u32) -> bool {
         let task = &mut self.now[id.0 as usize];
         if task.runs_on.take_if(|cpus| !cpus.contains(&cpu)).is_none() || self.count_only {
