@@ -425,27 +425,14 @@ impl Ground {
 
     /// Follows which threads execute another program, and which of them have another number already.
     fn follow_execs(&mut self, seen: &Seen<'_>) {
-        match (seen.step, self.who(seen)) {
-            (
-                Step::Known(What::Call {
-                    name: b"execve" | b"execveat",
-                }),
-                Some(tid),
-            ) => {
-                self.executing.insert(tid);
+        match seen.step {
+            Step::Known(What::Call {
+                name: b"execve" | b"execveat",
+            }) => {
+                let tid = self.who(seen);
+                self.executing.extend(tid);
             }
-            (Step::Known(What::Return | What::Exit) | Step::Return { .. }, Some(tid)) => {
-                self.executing.remove(&tid);
-            }
-            (
-                Step::Known(What::Exec { old: tid, .. } | What::Fork { child: tid, .. })
-                | Step::New { tid, .. },
-                _,
-            ) => {
-                self.executing.remove(&tid);
-                self.left.remove(&tid);
-            }
-            (Step::Known(What::Switch { prev, .. }), _) => {
+            Step::Known(What::Switch { prev, .. }) => {
                 let current = self.current(seen.cpu).filter(|current| *current != prev);
                 if let Some(current) = current {
                     self.executing.remove(&current);
@@ -453,6 +440,18 @@ impl Ground {
                     // The exec is not proved yet, and no file name is better than a wrong one.
                     self.files.lost(seen.time);
                 }
+            }
+            // Nearly always.
+            _ if self.executing.is_empty() && self.left.is_empty() => {}
+            Step::Known(What::Return | What::Exit) | Step::Return { .. } => {
+                if let Some(tid) = self.who(seen) {
+                    self.executing.remove(&tid);
+                }
+            }
+            Step::Known(What::Exec { old: tid, .. } | What::Fork { child: tid, .. })
+            | Step::New { tid, .. } => {
+                self.executing.remove(&tid);
+                self.left.remove(&tid);
             }
             _ => {}
         }

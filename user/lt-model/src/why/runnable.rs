@@ -38,7 +38,12 @@ fn part(
 ) -> Option<(u64, u64, Cause)> {
     let expired = match model.sign(thread, wait.end) {
         Some(Sign::LeftIdle(left)) => {
-            let (begin, end) = longest_idle(model, wait.cpu?, from, left.min(to))?;
+            let left = left.min(to);
+            let (mut begin, mut end) = longest_idle(model, wait.cpu?, from, left)?;
+            // Short interrupts, such as the one that wakes the CPU, are a part of leaving idle.
+            if 10 * end.saturating_sub(begin) >= 9 * left.saturating_sub(from) {
+                (begin, end) = (from, left);
+            }
             return Some((begin, end, Cause::LeavesIdle));
         }
         Some(Sign::Deadline(expired, runtime)) => {
