@@ -148,7 +148,7 @@ impl Explainer {
     fn end_pending(&mut self) {
         let (alert, time) = (&self.alert, self.alert.time);
         let pending = |r: &&mut Request| {
-            let begun = [&r.inserted, &r.issued];
+            let begun = [&r.inserted, &r.returned, &r.issued];
             let begun = begun
                 .iter()
                 .any(|s| s.as_ref().is_some_and(|s| s.time <= time));
@@ -156,7 +156,7 @@ impl Explainer {
         };
         let all = self.requests.all.iter_mut().filter(pending);
         if let Some(request) = all.min_by_key(|r| start_distance(r, alert)) {
-            // A request that waited in the I/O scheduler may have been issued later.
+            // A request that waited in a queue may have been issued later.
             request.issued = request.issued.take().filter(|s| s.time <= time);
             request.completed = Some(Step {
                 time,
@@ -225,9 +225,10 @@ impl Explainer {
     }
 }
 
-/// Distance between the start of the delay and the insertion or the issue of a request, whichever is closer, ns.
+/// Distance between the start of the delay and the nearest step with which the delay of a request may begin, ns.
 fn start_distance(request: &Request, alert: &Alert) -> Option<u64> {
-    let begun = [&request.inserted, &request.issued].into_iter().flatten();
+    let begun = [&request.inserted, &request.returned, &request.issued];
+    let begun = begun.into_iter().flatten();
     begun.map(|step| step.time.abs_diff(alert.start())).min()
 }
 

@@ -26,6 +26,9 @@ pub(crate) struct Request {
     pub(crate) sectors: u64,
     pub(crate) op: String,
     pub(crate) inserted: Option<Step>,
+    /// When the driver returned the request, if nothing earlier is known of it: from then on, it waits in a queue. The
+    /// driver had not started it, or the issue comes before the trace.
+    pub(crate) returned: Option<Step>,
     /// The issue; the first one if the request was requeued.
     pub(crate) issued: Option<Step>,
     pub(crate) completed: Option<Step>,
@@ -42,6 +45,11 @@ impl Request {
     pub(crate) fn at_device_for(&self) -> Option<u64> {
         let (issued, completed) = (self.issued.as_ref()?, self.completed.as_ref()?);
         completed.time.checked_sub(issued.time)
+    }
+
+    /// The step from which on the request waited for its first issue.
+    pub(crate) fn queued(&self) -> Option<&Step> {
+        self.inserted.as_ref().or(self.returned.as_ref())
     }
 }
 
@@ -106,9 +114,15 @@ impl Requests {
                 request.at_device = true;
             }
             "block_rq_requeue" => {
-                if let Some(i) = self.find(|r| r.at_device && r.at == sector && r.left == sectors) {
+                let same = |r: &Request| r.at == sector && r.left == sectors;
+                if let Some(i) = self.find(|r| r.at_device && same(r)) {
                     self.all[i].requeues += 1;
                     self.all[i].at_device = false;
+                } else if self.find(same).is_none() {
+                    self.add(Request {
+                        returned: Some(step),
+                        ..new()
+                    });
                 }
             }
             "block_rq_merge" => {
@@ -156,7 +170,7 @@ impl Requests {
     pub(crate) fn depths(&self) -> Depths {
         let mut depths = Depths::default();
         for request in &self.all {
-            let begun = match (&request.issued, &request.inserted) {
+            let begun = match (&request.issued, request.queued()) {
                 (Some(issued), _) => issued.time,
                 // A request with only its end in the trace was issued earlier. Any other request without an issue has
                 // not reached the device.
@@ -266,6 +280,21 @@ mod tests {
         assert_eq!(r.all[0].at_device_for(), Some(5));
         assert_eq!(r.depths().at(8), 1);
         assert_eq!(r.depths().at(9), 0);
+    }
+
+    #[test]
+    fn a_request_that_was_returned_before_it_was_started_waits_from_then_on() {
+        let r = requests(&[
+            (1, "block_rq_requeue", 0, 8),
+            (2, "block_rq_insert", 0, 8),
+            (3, "block_rq_requeue", 0, 8),
+            (4, "block_rq_issue", 0, 8),
+            (6, "block_rq_complete", 0, 8),
+        ]);
+        assert_eq!(r.all.len(), 1);
+        assert_eq!(r.all[0].queued().unwrap().time, 1);
+        assert_eq!(r.all[0].at_device_for(), Some(2));
+        assert_eq!([3, 4, 6].map(|t| r.depths().at(t)), [0, 1, 0]);
     }
 
     #[test]
