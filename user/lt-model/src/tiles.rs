@@ -18,7 +18,7 @@ use crate::list::push;
 use crate::times::Times;
 
 /// Distinct values, each stored once with a number.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Kinds<K> {
     list: Vec<K>,
     numbers: HashMap<K, u32>,
