@@ -56,6 +56,11 @@ impl Intervals {
         self.ended_by(waker);
     }
 
+    /// The number of a kind, if one of the last intervals is of that kind.
+    pub(crate) fn recent(&self, kind: Doing, kinds: &Kinds<Doing>) -> Option<u32> {
+        self.tiles.recent(&kind, kinds.list())
+    }
+
     /// Extends the last interval, which `waker` then ends. Returns false if the last interval is of another kind.
     pub(crate) fn extend(&mut self, end: u64, kind: u32, waker: Option<WakerId>) -> bool {
         if self.tiles.last_kind() != Some(kind) {

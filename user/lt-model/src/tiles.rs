@@ -18,7 +18,7 @@ use crate::list::push;
 use crate::times::Times;
 
 /// Distinct values, each stored once with a number.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Kinds<K> {
     list: Vec<K>,
     numbers: HashMap<K, u32>,
@@ -108,6 +108,15 @@ impl Tiles {
         self.kinds.last().copied()
     }
 
+    /// The number of a kind, if one of the last intervals is of that kind: comparing a few kinds takes less time than
+    /// [`Kinds::number`].
+    pub(crate) fn recent<K: PartialEq>(&self, kind: &K, kinds: &[K]) -> Option<u32> {
+        /// Number of intervals to examine: a thread runs, sleeps, waits for a CPU, and runs again.
+        const RECENT: usize = 4;
+        let mut recent = self.kinds.iter().rev().take(RECENT).copied();
+        recent.find(|number| kinds.get(*number as usize) == Some(kind))
+    }
+
     /// Start, end and kind of the interval at an index.
     pub(crate) fn get(&self, index: usize) -> Option<(u64, u64, u32)> {
         let begin = self.begins.get(index)?;
@@ -152,6 +161,18 @@ mod tests {
             }
             prop_assert_eq!(tiles.get(tiles.len()), None);
         }
+    }
+
+    #[test]
+    fn the_kinds_of_the_last_intervals_are_recent() {
+        let mut tiles = Tiles::default();
+        assert_eq!(tiles.recent(&"a", &["a"]), None);
+        for (begin, kind) in (0..).zip([0, 1, 2, 3, 2]) {
+            tiles.push(begin, begin + 1, kind);
+        }
+        let all = ["a", "b", "c", "d", "e"];
+        let recent = all.map(|kind| tiles.recent(&kind, &all));
+        assert_eq!(recent, [None, Some(1), Some(2), Some(3), None]);
     }
 
     #[test]

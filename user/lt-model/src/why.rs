@@ -9,6 +9,7 @@ mod causes;
 mod delays;
 mod path;
 mod runnable;
+mod stays;
 mod unusual;
 mod who;
 
@@ -18,5 +19,6 @@ pub use causes::{Sum, causes};
 pub use delays::{Segment, Stay, delays, states, wanted_for_delays};
 pub use path::{Piece, Wait, Waited, handled, path, path_beside, waits, wanted};
 pub use runnable::looks_like_a_quota;
+pub use stays::Stays;
 pub use unusual::{Worker, Working, unusual};
 pub use who::{busy, instead, served, thread_in, used, woken_by};

@@ -149,11 +149,12 @@ impl Report<'_> {
         }
     }
 
-    /// The states of each segment; numbers continue from one segment to the next.
-    fn trees(&self) -> Vec<Tree> {
+    /// The states of each segment, which keep the stays that take at least `least`. Numbers continue from one segment
+    /// to the next.
+    fn trees(&self, least: u64) -> Vec<Tree> {
         let words = self.words();
         let mut next = 0;
-        let tree = |segment: &why::Segment| Tree::new(&words, &segment.states, &mut next);
+        let tree = |segment: &why::Segment| Tree::new(&words, &segment.states, least, &mut next);
         self.segments.iter().map(tree).collect()
     }
 
@@ -176,7 +177,11 @@ impl Report<'_> {
             Nanos(to - from)
         )];
         self.ancestors(&mut lines);
-        let trees = self.trees();
+        let least = match args.top {
+            0 => u64::MAX,
+            _ => self.least(args),
+        };
+        let trees = self.trees(least);
         for (segment, tree) in self.segments.iter().zip(&trees) {
             lines.push(String::new());
             if self.segments.len() > 1 {
@@ -185,14 +190,13 @@ impl Report<'_> {
             lines.extend(tree.lines(args.all));
         }
         if args.top > 0 {
-            let least = self.least(args);
             lines.push(String::new());
             lines.push(format!(
                 "Longest stays, at most {} in each state{}",
                 args.top,
                 at_least(least)
             ));
-            lines.extend(tree::longest(&trees, args.top, least));
+            lines.extend(tree::longest(&trees, args.top));
         }
         lines.push(String::new());
         lines.extend(self.chains(args));
@@ -223,7 +227,7 @@ impl Report<'_> {
         let words = self.words();
         let mut times = Vec::new();
         for segment in self.segments {
-            let state = |stay: &Stay| Time {
+            let state = |stay: Stay| Time {
                 kind: "state",
                 range: (stay.begin, stay.end),
                 depth: 0,
@@ -231,7 +235,7 @@ impl Report<'_> {
                 cpu: None,
                 class: class(stay.class()),
                 cause: stay.cause,
-                text: branch(&words, stay).join(": "),
+                text: branch(&words, &stay).join(": "),
                 woken_by: stay.by,
             };
             let wait = |wait: &Wait| Time {
@@ -271,8 +275,8 @@ impl Report<'_> {
                 while let Some(stay) = stays.peek().copied().filter(|_| at < piece.end) {
                     let end = stay.end.min(piece.end);
                     let mut stack = vec![words.name(segment.thread)];
-                    stack.extend(branch(&words, stay));
-                    stack.extend_from_slice(self.behind(stay, piece, &chain));
+                    stack.extend(branch(&words, &stay));
+                    stack.extend_from_slice(self.behind(&stay, piece, &chain));
                     stacks.add(&stack, end - at);
                     if stay.end <= piece.end {
                         stays.next();

@@ -586,7 +586,7 @@ impl Shown<'_> {
             Some(Leaf::Unseen) => json.by = Some("unseen"),
             Some(Leaf::Continue) => json.by = Some("signal"),
             Some(Leaf::Tracer) => json.by = Some("tracer"),
-            Some(Leaf::Resource(what, function)) => {
+            Some(Leaf::Resource(&(function, what))) => {
                 json.by = Some("resource");
                 (json.name, json.function) = (Some(what.into()), Some(function));
             }

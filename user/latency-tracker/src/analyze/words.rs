@@ -208,7 +208,7 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         Leaf::Unseen => "an interrupt, a fault, a signal or task work that is not recorded".into(),
         Leaf::Continue => "SIGCONT (a signal had stopped it)".into(),
         Leaf::Tracer => "its tracer (ptrace)".into(),
-        Leaf::Resource(what, function) => format!("{what} ({function})"),
+        Leaf::Resource(&(function, what)) => format!("{what} ({function})"),
         Leaf::Freezer(_) => "the freezer of its cgroup".into(),
     }
 }

@@ -148,7 +148,7 @@ impl<'a, 'b> Proofs<'a, 'b> {
             let Some(function) = function_of(piece.cause) else {
                 continue;
             };
-            let is_of = |resource: resource::Resource| resource.function == function;
+            let is_of = |resource: resource::Resource| resource.function() == function;
             let stack = self.stack_at(piece.begin, piece.end);
             let stack = stack.filter(|stack| stack.resource.is_some_and(is_of));
             if let Some(other) = stack.and_then(|stack| stack.other)
@@ -301,9 +301,9 @@ impl Beside for Proofs<'_, '_> {
         let stack = self.stack(thread, sleep);
         if let Some(resource) = stack.and_then(|stack| stack.resource) {
             // A quota explains no sleep: the thread became runnable meanwhile, and now sleeps for another reason.
-            let is_it = resource.function != resource::QUOTA;
+            let is_it = resource.function() != resource::QUOTA;
             return is_it.then_some(Slept {
-                leaf: Leaf::Resource(resource.what, resource.function),
+                leaf: Leaf::Resource(resource.known),
                 alone: resource.alone,
             });
         }
@@ -324,7 +324,7 @@ impl Beside for Proofs<'_, '_> {
 fn function_of(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Held(_, place, _) => place.function(),
-        Cause::For(Leaf::Resource(_, function), _) => Some(function),
+        Cause::For(Leaf::Resource(&(function, _)), _) => Some(function),
         _ => None,
     }
 }

@@ -504,7 +504,8 @@ impl Tasks {
                 ((State::Unknown(Unrecorded::Unseen), None), false)
             }
         };
-        let kind = self.kinds.number(doing);
+        let kind = all.recent(doing, &self.kinds);
+        let kind = kind.unwrap_or_else(|| self.kinds.number(doing));
         // Any state in between took no time, so the last interval continues.
         let is_new = ends || !all.extend(end, kind, waker);
         self.stored.add(begin, end, waker, is_new);

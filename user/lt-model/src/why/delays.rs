@@ -19,6 +19,7 @@ use super::beside::Nothing;
 use super::cause::{Cause, plain};
 use super::path::{Wait, Waited, waits, want};
 use super::runnable;
+use super::stays::Stays;
 
 /// A part of the requested time, and the thread that is analyzed in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub struct Segment {
     /// End, ns: for an ancestor, when it created the next segment's thread.
     pub end: u64,
     /// The states of the thread, which tile the segment.
-    pub states: Vec<Stay>,
+    pub states: Stays,
     /// Its waits, with the waits of its wakers below: see [`waits`].
     pub waits: Vec<Wait>,
 }
@@ -122,7 +123,7 @@ pub fn wanted_for_delays(
 
 /// The states of a thread between two times; the stays tile that time.
 #[must_use]
-pub fn states(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Stay> {
+pub fn states(model: &Model, thread: ThreadId, from: u64, to: u64) -> Stays {
     tiles(model, thread, (from, to), &waits(model, thread, from, to))
 }
 
@@ -133,11 +134,11 @@ fn parent(model: &Model, id: ThreadId) -> Option<(u64, ThreadId)> {
     Some((thread.span()?.0, maker))
 }
 
-fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) -> Vec<Stay> {
+fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) -> Stays {
     let is_own = |wait: &&Wait| wait.depth == 0 && matches!(wait.kind, Waited::Blocked(_));
     let mut waits = waits.iter().filter(is_own);
     let mut outside = is_outside_known(model, id, from);
-    let mut stays = Vec::new();
+    let mut stays = Stays::default();
     let mut push = |begin, end, cause, by, outside, open| {
         if begin < end {
             stays.push(Stay {

@@ -284,6 +284,10 @@ impl Walk<'_> {
         part: (u64, u64),
         inside: (u64, u64),
     ) {
+        // Finding the parts, which are pieces, takes searches in the activity of the CPU.
+        if self.stores == Stores::Waits {
+            return;
+        }
         for (begin, end, cause) in runnable::parts(self.model, self.beside, id, interval, part) {
             self.piece(id, (begin, end), cause, interval.cpu, inside);
         }

@@ -274,7 +274,7 @@ impl Rows<'_> {
         let until = wait.waker.and_then(|waker| model.waker(waker));
         let until = until.map_or(wait.end, |waker| waker.time.clamp(wait.begin, wait.end));
         let states = why::states(model, by, wait.begin, until);
-        let tree = Tree::new(&self.report.words(), &states, &mut 0);
+        let tree = Tree::new(&self.report.words(), &states, u64::MAX, &mut 0);
         let who = name_at(model, by, self.report.range.1);
         let when = match is_longest {
             true => "during the longest",

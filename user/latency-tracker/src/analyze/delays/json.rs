@@ -96,7 +96,7 @@ impl Report<'_> {
     fn part(&self, segment: &Segment) -> Part {
         let words = self.words();
         let mut sums = Sums::default();
-        for stay in &segment.states {
+        for stay in segment.states.iter() {
             *match stay.class() {
                 Class::Working => &mut sums.working,
                 Class::Interrupted => &mut sums.interrupted,
@@ -109,7 +109,11 @@ impl Report<'_> {
             from: segment.begin,
             to: segment.end,
             sums,
-            states: segment.states.iter().map(|stay| self.state(stay)).collect(),
+            states: segment
+                .states
+                .iter()
+                .map(|stay| self.state(&stay))
+                .collect(),
             waits: segment.waits.iter().map(|wait| self.wait(wait)).collect(),
         }
     }

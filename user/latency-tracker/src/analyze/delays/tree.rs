@@ -12,10 +12,8 @@
 //!     user mode
 //! ```
 
-use std::collections::HashMap;
-
 use lt_common::out::thousands;
-use lt_model::why::{Cause, Stay};
+use lt_model::why::{Cause, Stay, Stays};
 use lt_model::{Class, Name};
 use lt_proc::Nanos;
 
@@ -37,21 +35,28 @@ pub(super) struct Tree {
     pub(super) count: usize,
     /// Start and end of the longest stay; the last one, if several are equally long.
     pub(super) longest: (u64, u64),
-    /// Start and end of the stays that are in no state below, in time order.
+    /// Start and end of the kept stays that are in no state below.
     stays: Vec<(u64, u64)>,
     pub(super) below: Vec<Tree>,
 }
 
 impl Tree {
-    /// The tree of these stays. Its nodes get the numbers from `next` on.
-    pub(super) fn new(words: &Shown<'_>, stays: &[Stay], next: &mut usize) -> Self {
+    /// The tree of these stays, which keeps the start and end of each that takes at least `least`. Its nodes get the
+    /// numbers from `next` on.
+    pub(super) fn new(words: &Shown<'_>, stays: &Stays, least: u64, next: &mut usize) -> Self {
+        // Of each kind, the first stay, and a node for all.
+        let mut kinds: Vec<(Stay, Self)> = Vec::new();
+        for (number, stay) in stays.numbered() {
+            if number == kinds.len() {
+                kinds.push((stay, Self::empty(String::new())));
+            }
+            if let Some((_, node)) = kinds.get_mut(number) {
+                node.see(&stay, least);
+            }
+        }
         let mut tree = Self::empty("all".into());
-        // A thread has many stays of a few kinds.
-        let mut branches = HashMap::new();
-        for stay in stays {
-            let kind = (stay.cause, stay.by, stay.file, stay.outside, stay.open);
-            let labels = branches.entry(kind).or_insert_with(|| branch(words, stay));
-            tree.add(labels, stay);
+        for (stay, node) in &kinds {
+            tree.add(&branch(words, stay), node);
         }
         tree.finish(next);
         tree
@@ -69,14 +74,27 @@ impl Tree {
         }
     }
 
-    fn add(&mut self, branch: &[String], stay: &Stay) {
+    /// Counts a stay. Keeps its start and end if it takes at least `least`.
+    fn see(&mut self, stay: &Stay, least: u64) {
         self.time += stay.took();
         self.count += 1;
         if stay.took() >= self.longest() {
             self.longest = (stay.begin, stay.end);
         }
-        let Some((label, rest)) = branch.split_first() else {
+        if stay.took() >= least {
             self.stays.push((stay.begin, stay.end));
+        }
+    }
+
+    /// Adds the stays of a node, which have these labels.
+    fn add(&mut self, branch: &[String], of: &Self) {
+        self.time += of.time;
+        self.count += of.count;
+        if (of.longest(), of.longest) > (self.longest(), self.longest) {
+            self.longest = of.longest;
+        }
+        let Some((label, rest)) = branch.split_first() else {
+            self.stays.extend(&of.stays);
             return;
         };
         let place = self.below.iter().position(|node| node.label == *label);
@@ -84,7 +102,7 @@ impl Tree {
             self.below.push(Self::empty(label.clone()));
             self.below.len() - 1
         });
-        self.below[place].add(rest, stay);
+        self.below[place].add(rest, of);
     }
 
     /// Sorts the nodes by time, and numbers them.
@@ -106,11 +124,10 @@ impl Tree {
         self.longest.1 - self.longest.0
     }
 
-    /// Start and end of all stays that take at least `least`, the longest first, then in time order.
-    fn stays(&self, least: u64) -> Vec<(u64, u64)> {
+    /// Start and end of the kept stays, the longest first, then in time order.
+    fn stays(&self) -> Vec<(u64, u64)> {
         let mut stays = Vec::new();
         self.each(0, &mut |node, _| stays.extend(&node.stays));
-        stays.retain(|(begin, end)| end - begin >= least);
         stays.sort_unstable_by_key(|(begin, end)| (std::cmp::Reverse(end - begin), *begin));
         stays
     }
@@ -176,15 +193,16 @@ impl Tree {
     }
 }
 
-/// The longest stays in each state of these trees. A state is skipped if the only state below it has the same stays.
-pub(super) fn longest(trees: &[Tree], top: usize, least: u64) -> Vec<String> {
+/// The longest of the kept stays in each state of these trees. A state is skipped if the only state below it has the
+/// same stays.
+pub(super) fn longest(trees: &[Tree], top: usize) -> Vec<String> {
     let mut rows = Vec::new();
     let mut see = |node: &Tree, depth: usize| {
         let is_same = |below: &Tree| below.count == node.count;
         if depth == 0 || node.below.iter().any(is_same) {
             return;
         }
-        for (place, (begin, end)) in node.stays(least).iter().take(top).enumerate() {
+        for (place, (begin, end)) in node.stays().iter().take(top).enumerate() {
             let (number, text) = match place {
                 0 => (node.number.to_string(), node.label.clone()),
                 _ => Default::default(),
@@ -283,11 +301,11 @@ pub(super) fn end(
 mod tests {
     use super::*;
 
-    #[test]
-    fn stays_of_a_call_without_a_known_file_are_listed_beside_the_only_file() {
-        let mut all = Tree::empty("all".into());
-        let mut add = |labels: &[&str], (begin, end)| {
-            let labels: Vec<String> = labels.iter().map(|label| label.to_string()).collect();
+    /// Adds stays of one kind, and keeps the start and the end of each that takes at least 10.
+    fn add(tree: &mut Tree, labels: &[&str], times: &[(u64, u64)]) {
+        let labels: Vec<String> = labels.iter().map(|label| label.to_string()).collect();
+        let mut node = Tree::empty(String::new());
+        for (begin, end) in times.iter().copied() {
             let stay = Stay {
                 begin,
                 end,
@@ -297,13 +315,31 @@ mod tests {
                 outside: false,
                 open: false,
             };
-            all.add(&labels, &stay);
-        };
-        add(&["working", "in read", "/a"], (0, 10));
-        add(&["working", "in read"], (20, 50));
+            node.see(&stay, 10);
+        }
+        tree.add(&labels, &node);
+    }
+
+    #[test]
+    fn kinds_with_one_label_are_one_state_with_the_last_of_the_longest_stays() {
+        let mut all = Tree::empty("all".into());
+        add(&mut all, &["blocked"], &[(0, 10), (40, 50)]);
+        add(&mut all, &["blocked"], &[(10, 20), (20, 29)]);
+        assert_eq!(all.below.len(), 1);
+        let node = &all.below[0];
+        assert_eq!((node.count, node.time, node.longest), (4, 39, (40, 50)));
+        // A stay of 9 is too short.
+        assert_eq!(node.stays(), [(0, 10), (10, 20), (40, 50)]);
+    }
+
+    #[test]
+    fn stays_of_a_call_without_a_known_file_are_listed_beside_the_only_file() {
+        let mut all = Tree::empty("all".into());
+        add(&mut all, &["working", "in read", "/a"], &[(0, 10)]);
+        add(&mut all, &["working", "in read"], &[(20, 50)]);
         all.finish(&mut 0);
         assert_eq!((all.count, all.time, all.longest), (2, 40, (20, 50)));
-        let lines = longest(&[all], 1, 0);
+        let lines = longest(&[all], 1);
         assert_eq!(
             lines,
             [

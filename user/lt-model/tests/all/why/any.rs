@@ -3,7 +3,8 @@
 //! For random events: the pieces of a path tile the requested time, and pieces of other threads lie inside a wait.
 
 use lt_model::why::{
-    Cause, Segment, causes, delays, handled, instead, path, states, wanted, wanted_for_delays,
+    Cause, Piece, Segment, Wait, causes, delays, handled, instead, path, states, wanted,
+    wanted_for_delays,
 };
 use lt_model::{Builder, Disk, Kept, Model, Stage, State, ThreadId, Waker, What};
 use proptest::prelude::*;
@@ -21,6 +22,14 @@ fn segments(m: &Model, id: ThreadId, from: u64, to: u64) -> (Vec<Segment>, Vec<O
     let waits = segments.iter_mut().flat_map(|segment| &mut segment.waits);
     let wakers = waits.map(|wait| m.waker(wait.waker.take()?)).collect();
     (segments, wakers)
+}
+
+/// A path may have a hundred thousand pieces and waits.
+#[test]
+fn causes_pieces_and_waits_are_small() {
+    assert!(size_of::<Cause>() <= 24);
+    assert!(size_of::<Piece>() <= 80);
+    assert!(size_of::<Wait>() <= 96);
 }
 
 /// At a gap, requests are forgotten, and the size falls. The size that exceeded the limit is still reported.

@@ -131,8 +131,8 @@ fn call<'m>(m: &'m Model, cause: &Cause) -> &'m str {
     }
 }
 
-fn sum<'s>(stays: impl IntoIterator<Item = &'s Stay>) -> u64 {
-    stays.into_iter().map(Stay::took).sum()
+fn sum(stays: impl Iterator<Item = Stay>) -> u64 {
+    stays.map(|stay| stay.took()).sum()
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn the_states_of_a_starting_x_server_have_the_sums_that_were_published() {
         panic!("{segments:?}")
     };
     let of = |class| sum(states.iter().filter(|stay| stay.class() == class));
-    assert_eq!(sum(states), 1_309_108_247);
+    assert_eq!(sum(states.iter()), 1_309_108_247);
     assert_eq!(of(Class::Blocked), 1_294_384_393);
     assert_eq!(of(Class::Interrupted), 9_927_037);
     assert_eq!(of(Class::Working), 4_796_817);
@@ -151,7 +151,7 @@ fn the_states_of_a_starting_x_server_have_the_sums_that_were_published() {
         let blocked = states.iter().filter(|stay| stay.class() == Class::Blocked);
         let mut times: Vec<_> = blocked
             .filter(|stay| call(&m, &stay.cause) == name)
-            .map(Stay::took)
+            .map(|stay| stay.took())
             .collect();
         times.sort_unstable_by_key(|time| std::cmp::Reverse(*time));
         times
@@ -254,7 +254,7 @@ fn before_its_creation_the_closest_ancestor_stands_for_a_thread() {
         .collect();
     assert_eq!(found, chain);
     assert_eq!(
-        segments.iter().map(|s| sum(&s.states)).sum::<u64>(),
+        segments.iter().map(|s| sum(s.states.iter())).sum::<u64>(),
         2_516_482_989
     );
     assert!(
@@ -277,7 +277,7 @@ fn a_creator_that_is_not_recorded_stays_unknown() {
     let id = m.by_tid(8).next().unwrap();
     let segments = delays(&m, id, 0, 40);
     assert_eq!(segments.len(), 1);
-    let first = segments[0].states[0];
+    let first = segments[0].states.iter().next().unwrap();
     assert_eq!((first.begin, first.end), (0, 30));
     assert_eq!(first.cause, Cause::Unknown(Unrecorded::Unseen));
 }
@@ -304,7 +304,7 @@ fn user_mode_is_known_only_after_a_call() {
     }
     let m = builder.finish();
     let id = m.by_tid(7).next().unwrap();
-    let outside = |stay: &Stay| (stay.begin, stay.end, stay.outside);
+    let outside = |stay: Stay| (stay.begin, stay.end, stay.outside);
     let found: Vec<_> = states(&m, id, 0, 110)
         .iter()
         .filter(|stay| stay.class() != Class::Interrupted)
@@ -340,9 +340,7 @@ fn a_wait_that_outlasts_the_recording_is_open() {
     let id = m.by_tid(7).next().unwrap();
     let of = |to| {
         let stays = states(&m, id, 0, to);
-        let blocked = stays
-            .into_iter()
-            .filter(|stay| stay.class() == Class::Blocked);
+        let blocked = stays.iter().filter(|stay| stay.class() == Class::Blocked);
         blocked
             .map(|stay| (stay.begin, stay.end, stay.open))
             .collect::<Vec<_>>()
@@ -381,13 +379,14 @@ proptest! {
             prop_assert!(segments.windows(2).all(|pair| pair[0].end == pair[1].begin));
             prop_assert!(segments.last().is_none_or(|s| s.thread == id));
             for Segment { thread, begin, end, states, waits } in &segments {
+                let states: Vec<Stay> = states.iter().collect();
                 prop_assert_eq!(states.first().map(|s| s.begin), Some(*begin));
                 prop_assert_eq!(states.last().map(|s| s.end), Some(*end));
                 prop_assert!(states.iter().all(|s| s.begin < s.end));
                 prop_assert!(states.windows(2).all(|pair| pair[0].end == pair[1].begin));
                 let thread = m.thread(*thread).unwrap();
                 for class in [Class::Working, Class::Interrupted, Class::Blocked] {
-                    let time = sum(states.iter().filter(|s| s.class() == class));
+                    let time = sum(states.iter().copied().filter(|s| s.class() == class));
                     prop_assert_eq!(time, thread.time_in(class, *begin, *end), "{:?}", class);
                 }
                 // Each blocked stay is a wait at the first level, with the same cause.
