@@ -40,7 +40,7 @@ use crate::analyze::interrupted;
 use crate::analyze::lanes::{bars_in_picture, bars_of_each};
 use crate::analyze::show::Thread;
 use crate::carried::{self, Carried};
-use crate::trace::{self, Beside, Keep, Saved, Told};
+use crate::trace::{self, Beside, Keep, Saved, Told, evidence};
 use crate::ustack;
 
 /// Maximum length of a line in an error: a file without alerts may have very long lines.
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     let (trace, alerts) = (&asked.trace, &asked.alerts[..asked.chosen]);
     let beside = ByThread::new(&asked.alerts);
     let interrupted = interrupted()?;
-    let evidence = proofs::read(&args.capture)?.or(asked.evidence);
+    let evidence = evidence::read(&args.capture)?.or(asked.evidence);
     let evidence = evidence.unwrap_or_default();
     let drawn = match (&args.perfetto, args.html.as_ref().or(args.svg.as_ref())) {
         (Some(_), _) => Threads::Needed,
@@ -193,7 +193,7 @@ fn what(args: &ExplainArgs) -> Result<Asked> {
     let (alerts, evidence) = match &args.alerts {
         Some(file) => {
             let alerts = lines(file)?;
-            let carried = match proofs::file(&args.capture)? {
+            let carried = match evidence::file(&args.capture)? {
                 Some(_) => Carried::default(),
                 None => carried::read(&trace, &never).unwrap_or_default(),
             };
@@ -335,7 +335,7 @@ pub(crate) fn explained(
     beside: &[Alert],
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<Explained>> {
-    let evidence = proofs::read(trace)?.unwrap_or_default();
+    let evidence = evidence::read(trace)?.unwrap_or_default();
     let never = AtomicBool::new(false);
     let (mut told, requests) = read(
         trace,

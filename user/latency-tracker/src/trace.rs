@@ -7,6 +7,7 @@
 //! ```
 
 mod beside;
+pub(crate) mod evidence;
 mod feed;
 mod files;
 mod find;

@@ -20,11 +20,6 @@
 //! thread             |runs|    sleeps    |runs |
 //! ```
 
-use std::ffi::OsStr;
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context, Result};
 use lt_model::why::{Beside, Cause, Leaf, Piece, Quota, Slept};
 use lt_model::{Interval, Model, Sleep, State, ThreadId, Vector};
 use lt_proc::evidence::{Cgroup, Counters, Evidence};
@@ -32,31 +27,6 @@ use lt_proc::{Alert, Reason};
 
 use super::{alone, resource};
 use crate::analyze::words::Facts;
-
-/// The `evidence.json` of a capture, given the directory of the capture or the `trace` in it. A capture may have none.
-pub(super) fn file(directory: &Path) -> Result<Option<PathBuf>> {
-    let mut file = directory.join("evidence.json");
-    // The path is resolved, as the directory may be `.`. An unreadable directory is reported as an error of the trace.
-    if !file.exists()
-        && let Ok(trace) = fs::canonicalize(directory)
-        && trace.file_name() == Some(OsStr::new("trace"))
-    {
-        file = trace.with_file_name("evidence.json");
-    }
-    let exists = file.try_exists();
-    let exists = exists.with_context(|| file.display().to_string())?;
-    Ok(exists.then_some(file))
-}
-
-/// Reads the evidence of a capture; `None` if it has no `evidence.json`.
-pub(super) fn read(directory: &Path) -> Result<Option<Evidence>> {
-    let Some(file) = file(directory)? else {
-        return Ok(None);
-    };
-    let about = || file.display().to_string();
-    let text = fs::read_to_string(&file).with_context(about)?;
-    serde_json::from_str(&text).with_context(about).map(Some)
-}
 
 /// A stack of the alert's thread.
 struct Stack<'b> {

@@ -16,6 +16,7 @@ use lt_proc::Alert;
 use lt_proc::evidence::Evidence;
 
 use super::beside::Beside;
+use super::evidence;
 use super::files;
 use super::identity;
 use super::kinds::{Kind, Named, kind};
@@ -70,10 +71,8 @@ pub(crate) fn read_beside(
         }
     }
     let mut builder = source.pass(builder, interrupted, beside)?;
-    // Replaces the names in the trace, in which a disk of the device mapper is `dm-0`.
-    let disks = evidence.disks.iter();
-    let disks = disks.filter(|of| of.major < 1 << 12 && of.minor < 1 << 20);
-    builder.has_disks(disks.map(|of| (Disk(of.major << 20 | of.minor), of.name.clone())));
+    // Replaces the names in the trace.
+    builder.has_disks(evidence::disks(evidence));
     source.end(builder)
 }
 
@@ -193,6 +192,9 @@ pub(crate) fn scan(
     });
     source.line.clear();
     done?;
+    for (disk, name) in &source.disks {
+        steps.disk(*disk, name);
+    }
     source.end(Builder::new())
 }
 
@@ -216,6 +218,9 @@ struct Source {
     kernels: Vec<bool>,
     releases: Vec<Release>,
     frequencies: Vec<u64>,
+    /// Names of disks in the `evidence.json` of the capture. They replace the names in the trace, in which a disk of the
+    /// device mapper is `dm-0`.
+    disks: BTreeMap<Disk, String>,
     line: Line,
     begin: Instant,
     told: Told,
@@ -239,9 +244,11 @@ impl Source {
         gaps.dedup();
         let kinds: Vec<_> = reader.classes().map(kind).collect();
         let epoch = identity::epoch_of_monotonic(&reader);
+        let evidence = evidence::read(trace)?.unwrap_or_default();
         Ok(Self {
             keep,
             kernels,
+            disks: evidence::disks(&evidence).collect(),
             releases: several::releases(&reader),
             frequencies: several::frequencies(&reader),
             reader,
@@ -392,6 +399,7 @@ impl Source {
         });
         self.kinds = kinds;
         done?;
+        disks.extend(self.disks.clone());
         builder.has_disks(disks);
         Ok(builder)
     }
@@ -476,6 +484,7 @@ pub(super) mod tests {
     use std::process::Command;
 
     use lt_model::Events;
+    use lt_model::tables::Seen;
 
     use super::*;
 
@@ -531,6 +540,50 @@ pub(super) mod tests {
 
     fn told(trace: &Path) -> Told {
         read(trace, None, &AtomicBool::new(false)).unwrap()
+    }
+
+    /// Names of disks.
+    #[derive(Default)]
+    struct Names(BTreeMap<Disk, String>);
+
+    impl Sink for Names {
+        fn begin(&mut self, _has: &dyn Fn(Need) -> bool) -> Result<()> {
+            Ok(())
+        }
+
+        fn see(&mut self, _seen: &Seen<'_>) {}
+
+        fn lost(&mut self, _time: u64, _cpu: u32, _until: u64) {}
+
+        fn disk(&mut self, disk: Disk, name: &str) {
+            self.0.insert(disk, name.into());
+        }
+    }
+
+    #[test]
+    fn a_disk_has_the_name_in_the_evidence_of_its_capture() {
+        let dir = traces();
+        let trace = dir.path().join("trace");
+        fs::rename(dir.path().join("compact"), &trace).unwrap();
+        let disk = Disk(4000 << 20);
+        let named = || {
+            let mut names = Names::default();
+            scan(&trace, &[], &AtomicBool::new(false), &mut names).unwrap();
+            let of_model = told(&trace).model.disk_name(disk).map(str::to_string);
+            (of_model, names.0.remove(&disk))
+        };
+        assert_eq!(named(), (None, None));
+        let evidence = Evidence {
+            disks: vec![lt_proc::evidence::Disk {
+                major: 4000,
+                minor: 0,
+                name: "data".into(),
+            }],
+            ..Evidence::default()
+        };
+        let text = serde_json::to_string(&evidence).unwrap();
+        fs::write(dir.path().join("evidence.json"), text).unwrap();
+        assert_eq!(named(), (Some("data".into()), Some("data".into())));
     }
 
     #[test]

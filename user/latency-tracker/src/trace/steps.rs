@@ -306,6 +306,11 @@ impl<'a> Steps<'a> {
         }
     }
 
+    /// Passes on the name of a disk.
+    pub(super) fn disk(&mut self, disk: Disk, name: &str) {
+        self.sink.disk(disk, name);
+    }
+
     /// Checks whether the trace has the events that are needed.
     pub(super) fn check(&mut self, reader: &Reader) -> Result<()> {
         let kernels = several::kernels(reader);
