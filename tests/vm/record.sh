@@ -42,7 +42,7 @@ touch -d "@$(($(date +%s) - 172800))" /tmp/captures/0000
 # In the first hour after boot, no capture is removed by its date: for this recorder, that hour is over.
 # shellcheck disable=SC2034 # for start
 RECORDER="/usr/bin/unshare --time --boottime 7200"
-start slow --keep-for 1d -o /tmp/captures slow block threshold=50ms dev=slow
+start slow --keep-for 1d -o /tmp/captures --parquet /tmp/fleet --host web3 slow block threshold=50ms dev=slow
 recorder=$!
 # shellcheck disable=SC2034 # for start
 RECORDER=
@@ -64,6 +64,11 @@ for capture in 0001 0002; do
 	grep -q "sector $sector " /tmp/captures/$capture/explanation.txt || fail "$capture explains another request"
 	grep -q "\"sector\": $sector," /tmp/captures/$capture/alert.json || fail "$capture has another alert"
 done
+
+# Each capture has its rows, which only root may read. A request has no path.
+assert_eq "$(stat -c '%a %u' /tmp/fleet/alerts/host=web3/*.parquet | sort | uniq -c | tr -s ' ')" " 2 600 0" "files of alerts"
+assert_eq "$(stat -c '%a %u' /tmp/fleet /tmp/fleet/alerts/host=web3 | sort -u)" "700 0" "directories of rows"
+[ ! -e /tmp/fleet/edges ] || fail "a request has a path"
 
 # The oldest capture is gone, and the others are listed and shown.
 [ ! -e /tmp/captures/0000 ] || fail "a capture that is two days old is still there"

@@ -27,7 +27,7 @@ pub(crate) mod lanes;
 #[path = "../../lt-model/tests/all/made.rs"]
 pub(crate) mod made;
 pub(crate) mod page;
-mod parquet;
+pub(crate) mod parquet;
 pub(crate) mod picture;
 pub(crate) mod show;
 mod tables;

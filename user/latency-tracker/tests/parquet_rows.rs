@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze --parquet` from outside: each row is one of the durations of `--json`, on real traces (lt-ctf's testdata) and
-//! on made-up ones of disk requests, locks, work items, reclaim and packets; and what a second run, an interruption and
-//! a wrong option leave.
+//! `analyze --parquet` and `explain --parquet` from outside: each row is one of the durations or steps of `--json`, on
+//! real traces (lt-ctf's testdata) and on made-up ones of disk requests, locks, work items, reclaim and packets; and what
+//! a second run, an interruption and a wrong option leave.
 //! (host/fleet has the queries.)
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
@@ -47,8 +47,13 @@ impl Dir {
 
     /// Exit status, output and messages of an analysis.
     fn analyze(&self, args: &[&str]) -> (i32, String, String) {
+        self.run(&[&["analyze"], args].concat())
+    }
+
+    /// Exit status, output and messages of a command.
+    fn run(&self, args: &[&str]) -> (i32, String, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_latency-tracker"));
-        command.arg("analyze").args(args);
+        command.args(args);
         let output = command.current_dir(self.path()).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let status = output.status.code().unwrap();
@@ -743,6 +748,106 @@ fn alerts_match_the_capture() {
     assert_eq!(
         number(&rows[0]["time_utc"]),
         (offset + 21_758_900_000) / 1000
+    );
+}
+
+/// Each step has the key of its alert. An alert without a path, or without an explanation, has no steps.
+#[test]
+fn the_paths_of_alerts_match_the_json() {
+    let dir = Dir::with("traces.tar.xz");
+    let capture = dir.path().join("0001");
+    fs::create_dir(&capture).unwrap();
+    fs::rename(dir.path().join("compact"), capture.join("trace")).unwrap();
+    let alert = |seq: u64, tracker: &str| {
+        let line = format!(
+            "seq={seq} time=22672338106 instance=late tracker={tracker} reason=threshold delay=300000000 threshold=1 \
+             cpu=0 pid=187 tid=195 comm=\"lttng-consumerd\""
+        );
+        lt_proc::Alert::parse(&line).unwrap()
+    };
+    // The first alert was read twice; the second one is of a CPU.
+    let alerts = [(1, "offcpu"), (2, "irq"), (3, "offcpu"), (1, "offcpu")];
+    let alerts = alerts.map(|(seq, tracker)| alert(seq, tracker));
+    let json = json!({ "alerts": alerts }).to_string();
+    fs::write(capture.join("alert.json"), json).unwrap();
+    let explain = |more: &[&str]| -> Vec<Value> {
+        let args = ["explain", "0001", "--json", "--parquet", "fleet"];
+        let (status, out, said) = dir.run(&[&args, more].concat());
+        assert_eq!(status, 0, "{said}");
+        let objects = out.lines();
+        let objects = objects.map(|line| serde_json::from_str(line).unwrap());
+        objects.collect()
+    };
+    let reports = explain(&["--seq", "1", "--seq", "2"]);
+    assert_eq!(reports.len(), 3);
+    assert!(reports[1].get("path").is_none(), "{}", reports[1]);
+    let path = &reports[0]["path"];
+    let steps = list(&path["path"]).iter();
+    let steps = steps.map(|step| {
+        let cause = &step["cause"];
+        vec![
+            step["begin"].clone(),
+            step["end"].clone(),
+            step["depth"].clone(),
+            step["thread"]["tid"].clone(),
+            cause["kind"].clone(),
+            cause["by"].clone(),
+            cause["held"].clone(),
+            json!("explain"),
+            json!("late"),
+            json!(1),
+            json!(22_372_338_106_u64),
+            json!(22_672_338_106_u64),
+            json!(195),
+        ]
+    });
+    let steps: Vec<_> = steps.collect();
+    let names = [
+        "start_ns",
+        "end_ns",
+        "depth",
+        "tid",
+        "cause",
+        "cause_by",
+        "held",
+        "analysis",
+        "instance",
+        "seq",
+        "range_start_ns",
+        "range_end_ns",
+        "target_tid",
+    ];
+    let edges = dir.rows("edges");
+    let written: Vec<_> = edges.iter().map(|row| columns(row, &names)).collect();
+    assert!(!steps.is_empty());
+    assert_eq!(written, steps);
+    let sum: u64 = edges.iter().map(|row| number(&row["duration_ns"])).sum();
+    assert_eq!(sum, 300_000_000);
+    let keys = ["trace", "instance", "seq", "time_ns"];
+    let alerts = dir.rows("alerts");
+    let of_edge = columns(&edges[0], &["trace", "instance", "seq", "range_end_ns"]);
+    let joined = alerts.iter().filter(|row| columns(row, &keys) == of_edge);
+    assert_eq!((alerts.len(), joined.count()), (4, 2));
+    let coverage = dir.rows("coverage");
+    assert_eq!(coverage.len(), 1);
+    let expected = json!(["explain", "edge", steps.len(), sum]);
+    let names = ["analysis", "kind", "measured", "sum_ns"];
+    assert_eq!(json!(columns(&coverage[0], &names)), expected);
+    assert!(!coverage[0].contains_key("tid"));
+    // The second run replaces the first.
+    explain(&[]);
+    let of_seq = |seq: u64| {
+        let rows = dir.rows("edges");
+        rows.iter().filter(|row| row["seq"] == seq).count()
+    };
+    let counts = [1, 2, 3].map(of_seq);
+    assert_eq!(counts, [steps.len(), 0, steps.len()]);
+    // The alerts of a file are not the alerts of the trace.
+    let args = ["explain", "0001", "--alerts", "late", "--parquet", "fleet"];
+    let (status, _, said) = dir.run(&args);
+    assert!(
+        status != 0 && said.contains("cannot be used with"),
+        "{status} {said}"
     );
 }
 

@@ -3,7 +3,8 @@
 //! The files of one run: their names, and how they replace the files of an earlier run.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -77,13 +78,17 @@ impl Batch {
         &self.trace
     }
 
-    /// Starts a file. A later run replaces all files of the same `scope`; `part` distinguishes the files of a scope.
+    /// Starts a file, with mode 0600; new directories have mode 0700. A later run replaces all files of the same `scope`;
+    /// `part` distinguishes the files of a scope.
     ///
     /// # Errors
     /// If the directory or the file cannot be created.
     pub fn sheet<R: Row>(&self, scope: &str, part: &str) -> Result<Sheet<R>> {
         let directory = partition(&self.directory, R::TABLE, &self.host);
-        fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
+        let mut made = DirBuilder::new();
+        made.recursive(true).mode(0o700);
+        let made = made.create(&directory);
+        made.with_context(|| directory.display().to_string())?;
         let name = format!("{}{part}.parquet", prefix(&self.trace, scope));
         Sheet::new(directory.join(name), &self.by)
     }

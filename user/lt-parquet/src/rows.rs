@@ -225,6 +225,12 @@ tables! {
         instead_ns: Int,
         /// Requested thread; `target_tid` may be an ancestor that stands in for it.
         analyzed_tid: Int,
+        /// Where a request was that the disk had not received.
+        held: Text,
+        /// Instance of the alert that the path explains; only for `explain`.
+        instance: Text,
+        /// Number of this alert in the instance.
+        seq: Int,
     }
 
     /// An alert.
@@ -287,7 +293,7 @@ tables! {
         trace: Text,
         /// The analysis.
         analysis: Text,
-        /// Kind of operation; for `path`, `edge`; for `delays`, `edge` and `stay`.
+        /// Kind of operation; for `path` and `explain`, `edge`; for `delays`, `edge` and `stay`.
         kind: Text,
         /// Time of day of the start.
         start_utc: Time,

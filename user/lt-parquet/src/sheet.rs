@@ -3,9 +3,8 @@
 //! A file in the making: rows are collected by column, and written as a row group as soon as there
 //! are enough.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::marker::PhantomData;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -108,12 +107,9 @@ impl<R: Row> Sheet<R> {
             .set_compression(Compression::SNAPPY)
             .set_created_by(by.to_string());
         let directory = path.parent().unwrap_or(Path::new("."));
-        // Readers ignore names that start with a dot.
+        // Readers ignore names that start with a dot. The mode of a temporary file is 0600.
         let mut temporary = tempfile::Builder::new();
-        temporary
-            .prefix(".")
-            .suffix(".part")
-            .permissions(Permissions::from_mode(0o666));
+        temporary.prefix(".").suffix(".part");
         let temporary = temporary.tempfile_in(directory).with_context(named)?;
         let file = temporary.as_file().try_clone().with_context(named)?;
         let properties = Arc::new(properties.build());

@@ -4,12 +4,12 @@
 //!
 //! ```text
 //! measured operations --tables/operations.rs--> intervals \
-//! path, states, waits --parquet/edges.rs------> edges,     > lt_parquet --> DIR/TABLE/host=NAME/TRACE.SCOPE.PART.parquet
+//! paths, states, waits --parquet/edges.rs-----> edges,     > lt_parquet --> DIR/TABLE/host=NAME/TRACE.SCOPE.PART.parquet
 //!                                               intervals |
 //! alerts of the trace or its capture, gaps, coverage     /
 //! ```
 
-pub(super) mod edges;
+pub(crate) mod edges;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,9 +36,12 @@ const BETWEEN: &str = "between-traces";
 /// The scope of alerts, which every analysis of a trace writes alike.
 const ALERTS: &str = "alerts";
 
+/// The name of `explain` in the rows.
+pub(crate) const EXPLAIN: &str = "explain";
+
 #[derive(Debug, Args)]
 pub(crate) struct ParquetArgs {
-    /// Also write each duration, edge, alert and gap as a row of Parquet below this directory.
+    /// Also write the results and the alerts as rows of Parquet below this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
     /// Name of the host for --parquet; by default the one in the trace.
@@ -47,7 +50,7 @@ pub(crate) struct ParquetArgs {
 }
 
 /// The files of an analysis.
-pub(super) struct Output {
+pub(crate) struct Output {
     pub(super) batch: Batch,
     /// Names the rows that a second run replaces: the analysis, and for `path` and `delays` also the thread.
     pub(super) scope: String,
@@ -61,7 +64,7 @@ pub(super) struct Output {
 
 impl Output {
     /// Prepares the files; `None` without `--parquet`. Nothing is created yet.
-    pub(super) fn open(
+    pub(crate) fn open(
         args: &ParquetArgs,
         trace: &Path,
         analysis: &'static str,
@@ -93,7 +96,11 @@ impl Output {
             batch: Batch::new(directory, &host, &identity.id, by),
             scope: analysis.into(),
             analysis,
-            earlier: lt_parquet::covered(directory, &host)?,
+            earlier: match analysis {
+                // Captures may overlap. The time of an alert in several of them shows that it is one alert.
+                EXPLAIN => Vec::new(),
+                _ => lt_parquet::covered(directory, &host)?,
+            },
             directory: directory.clone(),
             host,
             alerts: alerts(trace, interrupted)?,

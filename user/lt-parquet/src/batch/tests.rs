@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -69,6 +70,8 @@ fn rows_come_back_in_order_over_several_row_groups() {
     let file = dir
         .path()
         .join("intervals/host=web3/4fd49bd2-21.irq.softirq.parquet");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
     let (rows, groups) = rows(&file);
     assert_eq!(groups, 3);
     assert!(rows.into_iter().eq((0..count).map(interval)));
