@@ -573,6 +573,136 @@ fn what_a_program_was_blocked_for_leads_to_the_sleep_of_its_children() {
     );
 }
 
+/// Runs `analyze delays` without a thread.
+fn of_threads(dir: &Dir, trace: &str, args: &[&str]) -> String {
+    let (status, out, error) = run(&mut dir.delays(trace, args));
+    assert_eq!(status, 0, "{error}");
+    out
+}
+
+/// The time of each thread adds up, the one with the longest wait is first, and the report on one thread has the same
+/// sums and the same longest wait.
+#[test]
+fn without_a_thread_all_threads_have_rows() {
+    let dir = Dir::with_traces("threads");
+    let number = |value: &Value| value.as_u64().unwrap();
+    for trace in ["all", "compact", "snapshot"] {
+        let json: Value = serde_json::from_str(&of_threads(&dir, trace, &["--json"])).unwrap();
+        let threads = json["threads"].as_array().unwrap();
+        let wait = |row: &Value| match &row["longest"] {
+            Value::Null => 0,
+            wait => number(&wait["end"]) - number(&wait["begin"]),
+        };
+        let waits: Vec<u64> = threads.iter().map(wait).collect();
+        assert!(waits.is_sorted_by(|a, b| a >= b), "{waits:?}");
+        for row in threads {
+            let (from, to) = (number(&row["from"]), number(&row["to"]));
+            assert!(number(&json["from"]) <= from && to <= number(&json["to"]));
+            let sums = row["sums"].as_object().unwrap();
+            assert_eq!(sums.values().map(number).sum::<u64>(), to - from, "{row}");
+            if let Some(longest) = row["longest"].as_object() {
+                let (begin, end) = (number(&longest["begin"]), number(&longest["end"]));
+                tile(&longest["states"], begin, end);
+            }
+        }
+        for tid in busiest(&dir, trace) {
+            let mut rows = threads.iter();
+            let row = rows.find(|row| row["thread"]["tid"].to_string() == tid);
+            let row = row.unwrap();
+            let (from, to) = (row["from"].to_string(), row["to"].to_string());
+            let args = ["--tid", &tid, "--from", &from, "--to", &to, "--json"];
+            let one = of_threads(&dir, trace, &args);
+            let one: Value = serde_json::from_str(&one).unwrap();
+            let segment = &one["segments"][0];
+            assert_eq!(segment["sums"], row["sums"], "{tid}");
+            let states = segment["states"].as_array().unwrap();
+            let took = |state: &&Value| number(&state["end"]) - number(&state["begin"]);
+            let blocked = states.iter().filter(|state| state["class"] == "blocked");
+            let longest = blocked.max_by_key(took);
+            assert!(longest.is_none_or(|state| took(&state) <= wait(row)));
+            let Some(wait) = row["longest"]["states"].as_array() else {
+                continue;
+            };
+            let keys = ["begin", "end", "class", "cause", "woken_by"];
+            for state in wait {
+                let same = |of: &Value| keys.iter().all(|key| of[*key] == state[*key]);
+                assert!(states.iter().any(same), "{state}");
+            }
+        }
+        // A line for each thread, below the names of the columns.
+        let rows = of_threads(&dir, trace, &["--csv"]);
+        assert_eq!(rows.lines().count(), 1 + threads.len());
+    }
+}
+
+/// Each child of the program sleeps for 20 ms; the program waits in `read` for one child after the other.
+#[test]
+fn the_longest_waits_of_a_program_and_of_its_children_are_known() {
+    let dir = Dir::with("perf.tar.xz", "longest");
+    let json: Value = serde_json::from_str(&of_threads(&dir, "perf", &["--json"])).unwrap();
+    let threads = json["threads"].as_array().unwrap();
+    let of = |tid: u64| {
+        let mut rows = threads.iter();
+        rows.find(|row| row["thread"]["tid"] == tid).unwrap()
+    };
+    let longest = &of(177)["longest"];
+    assert_eq!(longest["begin"].as_u64(), Some(14_879_963_766));
+    assert_eq!(longest["end"].as_u64(), Some(14_904_670_301));
+    assert_eq!(longest["states"][0]["woken_by"]["tid"], 182);
+    for child in 179..184 {
+        let cause = &of(child)["longest"]["states"][0]["cause"];
+        assert_eq!(cause["syscall"], "clock_nanosleep", "{child}: {cause}");
+        assert_eq!(cause["by"], "timer", "{child}: {cause}");
+    }
+    let text = of_threads(&dir, "perf", &["--all"]);
+    assert!(text.contains("python3/177 in read: woken by"), "{text}");
+    // The path of the command is complete, so it can be pasted anywhere.
+    let last = text.lines().last().unwrap();
+    let words: Vec<_> = last.split(' ').collect();
+    let path = dir.0.join("perf").display().to_string();
+    assert_eq!(
+        words[..5],
+        ["next:", "latency-tracker", "analyze", "delays", &path]
+    );
+    let (status, report, error) = run(&mut dir.delays("perf", &words[5..]));
+    assert_eq!(status, 0, "{error}");
+    let name = text.lines().nth(4).unwrap();
+    let name = report.split(' ').next().map(|first| name.contains(first));
+    assert_eq!(name, Some(true), "{text}\n{report}");
+}
+
+#[test]
+fn threads_that_are_not_shown_are_counted() {
+    let dir = Dir::with_traces("top");
+    let json: Value = serde_json::from_str(&of_threads(&dir, "compact", &["--json"])).unwrap();
+    let all = json["threads"].as_array().unwrap().len();
+    let heading = "Time of these threads by state";
+    for (args, count) in [
+        (&["--top", "2"][..], 2),
+        (&[], all.min(20)),
+        (&["--all"], all),
+        (&["--min", "1h"], 0),
+        (&["--top", "0"], 0),
+    ] {
+        let text = of_threads(&dir, "compact", args);
+        assert!(text.starts_with(&format!("{all} threads from ")), "{text}");
+        let below = text.lines().skip_while(|line| *line != heading).skip(2);
+        let rows = below.take_while(|line| !line.is_empty()).count();
+        assert_eq!(rows, count, "{text}");
+        let what = match count {
+            0 => "threads",
+            _ => "more threads",
+        };
+        let others = format!("\nNot shown: {} {what}, ", all - count);
+        assert_eq!(text.contains(&others), count < all, "{text}");
+        let next = "\nnext: latency-tracker analyze delays /";
+        assert!(text.contains(next), "{text}");
+    }
+    of_threads(&dir, "compact", &["--html", "threads.html"]);
+    let page = fs::read_to_string(dir.0.join("threads.html")).unwrap();
+    assert!(page.contains("Delays of all threads"), "{page}");
+}
+
 /// The stacks of a path add up to its time, and its rows are its steps.
 #[test]
 fn stacks_and_rows_of_a_path_are_its_steps() {
@@ -651,7 +781,15 @@ fn delays_that_cannot_be_shown_are_refused() {
             &["--event", "sched_switch:99999"],
             "no event sched_switch of thread 99999 in the trace",
         ),
-        (&[], "--tid"),
+        (&["--from", "+1ms", "--to", "+1ms"], "is empty"),
+        (
+            &["--folded"],
+            "--folded needs a thread: name one with --tid or --event",
+        ),
+        (
+            &["--max-memory", "1G"],
+            "--max-memory needs a thread: name one with --tid or --event",
+        ),
     ] {
         let error = wrong("compact", args);
         assert!(error.contains(expected), "{args:?}: {error}");

@@ -10,15 +10,17 @@ mod delays;
 mod path;
 mod runnable;
 mod stays;
+mod totals;
 mod unusual;
 mod who;
 
 pub use beside::{Beside, Nothing, Quota, Slept};
 pub use cause::{Cause, Leaf, Limit, Place};
 pub use causes::{Sum, causes};
-pub use delays::{Segment, Stay, delays, states, wanted_for_delays};
+pub use delays::{Segment, Stay, delays, own_states, states, wanted_for_delays};
 pub use path::{Piece, Wait, Waited, handled, path, path_beside, waits, wanted};
 pub use runnable::looks_like_a_quota;
 pub use stays::Stays;
+pub use totals::{Total, totals};
 pub use unusual::{Worker, Working, unusual};
 pub use who::{busy, instead, served, thread_in, used, woken_by};

@@ -18,8 +18,9 @@ use crate::trace::{Mark, Point, When, event};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  latency-tracker analyze path /srv/slow/0001/trace --tid 812
+  latency-tracker analyze delays /srv/slow/0001/trace
   latency-tracker analyze delays /srv/slow/0001/trace --tid 812
+  latency-tracker analyze path /srv/slow/0001/trace --tid 812
   latency-tracker analyze wakeups /srv/slow/0001/trace
   latency-tracker analyze irq trace --by cpu -i 100ms --csv
   latency-tracker analyze io /srv/slow/0001/trace --parquet fleet";
@@ -62,6 +63,8 @@ its wait, then the thread and the cause of the step.";
 
 const DELAYS_EXAMPLES: &str = "\
 Examples:
+  latency-tracker analyze delays /srv/slow/0001/trace
+  latency-tracker analyze delays trace --from +2s --to +2500ms --min 10ms
   latency-tracker analyze delays /srv/slow/0001/trace --tid 812
   latency-tracker analyze delays trace --tid xinit --from +2s --to +2500ms
   latency-tracker analyze delays trace --event sched_process_exec:542
@@ -72,6 +75,12 @@ Examples:
   latency-tracker analyze delays trace --tid 812 --svg 812.svg
   latency-tracker analyze delays trace --tid 812 --csv >812.csv
   latency-tracker analyze delays trace --tid 812 --parquet fleet
+
+Without --tid and --event, each thread has a row, the one with the longest wait
+first: what ended that wait, and the time of the thread by state. The last line
+is the command for the report on the first thread. In a wait, a thread is
+blocked, or waits for a CPU. --depth, --folded, --svg, --parquet and
+--max-memory need a thread.
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC), the time since the
 start of the trace (with a +), the time of day in UTC (14:03:20.5), or the
@@ -90,7 +99,8 @@ timer_hrtimer_expire_* and x86_irq_vectors_* add detail. The files of system
 calls need the events that `latency-tracker analyze syscalls --help` lists.
 
 The file of --html has the report, a time line and tables; it needs no network.
-The picture of --svg is this time line.
+The picture of --svg is this time line. Without a thread, --html has the report
+and a table of all threads.
 
 --folded prints `frame;frame;frame NANOSECONDS`: the thread, its state, and the
 threads and causes that a wait leads to.";
@@ -107,7 +117,7 @@ pub(crate) enum AnalyzeCommand {
     /// Shows the critical path of a thread: what delayed it.
     #[command(after_help = PATH_EXAMPLES)]
     Path(PathArgs),
-    /// Shows the time of a thread by state, and the causes of its waits.
+    /// Shows the time of a thread, or of each thread, by state, and the causes of waits.
     #[command(after_help = DELAYS_EXAMPLES)]
     Delays(DelaysArgs),
     /// Shows how long woken threads waited for a CPU.
@@ -146,13 +156,9 @@ pub(crate) enum AnalyzeCommand {
 pub(crate) struct DelaysArgs {
     /// The directory of the trace.
     pub(crate) trace: PathBuf,
-    /// The thread ID, or the name if only one thread has it; by default the thread of --event.
-    #[arg(
-        short,
-        long,
-        value_name = "TID|NAME",
-        required_unless_present = "event"
-    )]
+    /// The thread ID, or the name if only one thread has it; by default the thread of --event or, without --event, all
+    /// threads.
+    #[arg(short, long, value_name = "TID|NAME")]
     pub(crate) tid: Option<String>,
     /// Start of the range; by default the start of the trace.
     #[arg(long, value_name = "TIME|EVENT", value_parser = Point::parse)]
@@ -163,22 +169,24 @@ pub(crate) struct DelaysArgs {
     /// End the range at the first such event.
     #[arg(long, value_name = "NAME[:TID]", value_parser = event)]
     pub(crate) event: Option<Mark>,
-    /// Show this many of the longest stays in each state; 0 shows none.
-    #[arg(long, value_name = "COUNT", default_value_t = 3)]
-    pub(crate) top: usize,
-    /// Show only stays and waits of this length or more; by default 1 % of the range.
+    /// Show this many of the longest stays in each state, by default 3; without a thread, this many threads, by default
+    /// 20.
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) top: Option<usize>,
+    /// Show only stays and waits of this length or more, by default 1 % of the range; without a thread, only threads
+    /// with such a wait.
     #[arg(long, value_name = "TIME", value_parser = lt_proc::parse_duration)]
     pub(crate) min: Option<Nanos>,
     /// Follow a chain of waiting threads down to this depth: 0 shows the thread itself.
     #[arg(long, value_name = "THREADS")]
     pub(crate) depth: Option<usize>,
-    /// Show all states, and each wait on a separate line.
+    /// Show all states, and each wait on a separate line; without a thread, show all threads.
     #[arg(short, long, conflicts_with = "min")]
     pub(crate) all: bool,
-    /// Print one JSON object, with all stays and all waits.
+    /// Print one JSON object, with all stays and all waits or, without a thread, all threads.
     #[arg(short, long, conflicts_with_all = ["top", "min", "depth", "all"])]
     pub(crate) json: bool,
-    /// Print all stays and all waits as comma-separated values.
+    /// Print all stays and all waits or, without a thread, all threads as comma-separated values.
     #[arg(long, conflicts_with_all = ["top", "min", "depth", "all", "json"])]
     pub(crate) csv: bool,
     /// Print the time by state and chain of causes as folded stacks, in ns, for flame graphs.

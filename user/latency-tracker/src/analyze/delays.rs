@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! `analyze delays`: the time of a thread by state, the longest stays in each state, and the chains of waits while it was
-//! blocked.
+//! blocked. Without a thread, the sums and the longest wait of each thread.
 //!
 //! ```text
 //! trace --range.rs--> thread and range --lt_model::why::delays--> segments --tree.rs---> states, stays
-//!                                                                         |--chains.rs-> chains of waits
-//!                                                                         `--page.rs---> an HTML page, a picture
+//!         |                                                               |--chains.rs-> chains of waits
+//!         |                                                               `--page.rs---> an HTML page, a picture
+//!         `---------> range of all threads --threads.rs--> a row for each thread
 //! ```
 
 mod chains;
@@ -16,6 +17,7 @@ mod range;
 #[cfg(test)]
 mod tests;
 mod text;
+mod threads;
 mod tree;
 
 use anyhow::Result;
@@ -39,6 +41,9 @@ use super::words::{Facts, class, sentence};
 use crate::trace::{self, Finder, Keep};
 
 pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
+    if args.tid.is_none() && args.event.is_none() {
+        return threads::run(args);
+    }
     out::file::check([&args.html, &args.svg].into_iter().flatten())?;
     let interrupted = interrupted()?;
     let output = Output::open(&args.parquet, &args.trace, "delays", alerts, &interrupted)?;
@@ -79,9 +84,7 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
         segments: &segments,
         facts: Facts::NONE,
     };
-    let (begin, end) = model.span;
-    let beyond = (asked.from < begin || asked.to > end)
-        .then(|| format!("the trace covers only {begin} to {end}"));
+    let beyond = beyond(model, report.range);
     let page = |bars| {
         let notes = asked.note.iter().chain(&beyond).cloned();
         let unrecorded = trace.unrecorded().into_iter().map(str::to_string);
@@ -117,8 +120,17 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
+/// A note if the trace does not cover all of the range.
+fn beyond(model: &Model, (from, to): (u64, u64)) -> Option<String> {
+    let (begin, end) = model.span;
+    (from < begin || to > end).then(|| format!("the trace covers only {begin} to {end}"))
+}
+
 /// By default, stays and waits shorter than 1/`SHORT` of the range are left out.
 const SHORT: u64 = 100;
+
+/// Number of the longest stays that are shown in each state by default.
+const STAYS: usize = 3;
 
 /// `, of 15.58ms or more (--min)`
 fn at_least(least: u64) -> String {
@@ -177,7 +189,8 @@ impl Report<'_> {
             Nanos(to - from)
         )];
         self.ancestors(&mut lines);
-        let least = match args.top {
+        let top = args.top.unwrap_or(STAYS);
+        let least = match top {
             0 => u64::MAX,
             _ => self.least(args),
         };
@@ -189,14 +202,13 @@ impl Report<'_> {
             }
             lines.extend(tree.lines(args.all));
         }
-        if args.top > 0 {
+        if top > 0 {
             lines.push(String::new());
             lines.push(format!(
-                "Longest stays, at most {} in each state{}",
-                args.top,
+                "Longest stays, at most {top} in each state{}",
                 at_least(least)
             ));
-            lines.extend(tree::longest(&trees, args.top));
+            lines.extend(tree::longest(&trees, top));
         }
         lines.push(String::new());
         lines.extend(self.chains(args));

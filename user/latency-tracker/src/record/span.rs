@@ -203,7 +203,7 @@ fn next(analysis: Analysis, trace: &Path) -> String {
         .map(|value| value.get_name().to_string())
         .unwrap_or_default();
     let tid = match analysis {
-        Analysis::Path | Analysis::Delays => " --tid TID",
+        Analysis::Path => " --tid TID",
         _ => "",
     };
     let trace = quoted_if_odd(&trace.display().to_string());
@@ -221,6 +221,7 @@ mod tests {
             next(Analysis::Irq, trace),
             "next: latency-tracker analyze irq '/srv/it'\\''s/0001/trace'"
         );
-        assert!(next(Analysis::Delays, trace).ends_with(" --tid TID"));
+        assert!(next(Analysis::Path, trace).ends_with(" --tid TID"));
+        assert!(next(Analysis::Delays, trace).ends_with("/trace'"));
     }
 }

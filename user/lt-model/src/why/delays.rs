@@ -17,7 +17,7 @@ use crate::{Class, FileName, Interval, Model, State, ThreadId, Unrecorded, Wante
 
 use super::beside::Nothing;
 use super::cause::{Cause, plain};
-use super::path::{Wait, Waited, waits, want};
+use super::path::{Wait, Waited, own_waits, waits, want};
 use super::runnable;
 use super::stays::Stays;
 
@@ -43,7 +43,7 @@ pub struct Stay {
     pub begin: u64,
     /// End, ns; later than the start.
     pub end: u64,
-    /// Its activity, or the cause of its wait: [`Cause::Blocked`] or [`Cause::Idle`] if `by` names its waker.
+    /// Its activity, or the cause of its wait: [`Cause::Blocked`] if `by` names its waker.
     pub cause: Cause,
     /// The thread that woke it; `None` if the wait has another cause, for example if a tracer stopped the thread.
     pub by: Option<ThreadId>,
@@ -127,6 +127,14 @@ pub fn states(model: &Model, thread: ThreadId, from: u64, to: u64) -> Stays {
     tiles(model, thread, (from, to), &waits(model, thread, from, to))
 }
 
+/// The states of a thread between two times, as [`states`] returns them. No waker is followed, so the cost does not
+/// grow with the activity of wakers.
+#[must_use]
+pub fn own_states(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Stay> {
+    let waits = own_waits(model, thread, from, to);
+    tiles(model, thread, (from, to), &waits).iter().collect()
+}
+
 /// When a thread was created, and by which thread, if recorded.
 fn parent(model: &Model, id: ThreadId) -> Option<(u64, ThreadId)> {
     let thread = model.thread(id).filter(|thread| thread.born)?;
@@ -173,6 +181,7 @@ fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) ->
                 let waker = interval.waker.and_then(|waker| model.waker(waker));
                 let is_by_thread = matches!(cause, Cause::Blocked(_) | Cause::Idle);
                 let by = waker.filter(|_| is_by_thread).and_then(|waker| waker.by());
+                let cause = by.map_or(cause, |_| plain(interval.state));
                 let open = interval.waker.is_none() && interval.end == model.span.1;
                 push(part.0, part.1, cause, by, is_outside, open);
             }

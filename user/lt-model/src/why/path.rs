@@ -109,6 +109,12 @@ pub fn waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
     walk(model, &Nothing, Stores::Waits, thread, (from, to)).waits
 }
 
+/// The waits of the thread itself, by start. No waker is followed, so `by` is `None`, and a wait that a thread ended
+/// has a cause, too: [`Cause::Blocked`] or [`Cause::Idle`].
+pub(super) fn own_waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
+    walk(model, &Nothing, Stores::OwnWaits, thread, (from, to)).waits
+}
+
 /// What a model must contain for the critical path, determined from a model that has only the waits
 /// ([`crate::Kept::Waits`]): the activity of each thread on the path, of threads that ran a timer for it, and of the
 /// processors that were waited for.
@@ -187,6 +193,8 @@ fn waits_of_handler(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Pie
 enum Stores {
     Pieces,
     Waits,
+    /// The waits of the thread itself, without following its wakers.
+    OwnWaits,
     All,
 }
 
@@ -285,7 +293,7 @@ impl Walk<'_> {
         inside: (u64, u64),
     ) {
         // Finding the parts, which are pieces, takes searches in the activity of the CPU.
-        if self.stores == Stores::Waits {
+        if matches!(self.stores, Stores::Waits | Stores::OwnWaits) {
             return;
         }
         for (begin, end, cause) in runnable::parts(self.model, self.beside, id, interval, part) {
@@ -523,7 +531,7 @@ impl Walk<'_> {
     }
 
     fn may_follow(&self, id: ThreadId) -> bool {
-        self.chain.len() < DEPTH && !self.chain.contains(&id)
+        self.stores != Stores::OwnWaits && self.chain.len() < DEPTH && !self.chain.contains(&id)
     }
 
     fn piece(
@@ -534,7 +542,7 @@ impl Walk<'_> {
         cpu: Option<u32>,
         inside: (u64, u64),
     ) {
-        if begin < end && self.stores != Stores::Waits {
+        if begin < end && matches!(self.stores, Stores::Pieces | Stores::All) {
             self.pieces.push(Piece {
                 begin,
                 end,

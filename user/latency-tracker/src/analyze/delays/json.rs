@@ -30,17 +30,17 @@ struct Part {
     waits: Vec<WaitJson>,
 }
 
-/// The time of each class, ns; the times add up to the time of the segment.
+/// The time of each class, ns; the times add up to the time of the segment, or of the thread.
 #[derive(Serialize, Default)]
-struct Sums {
-    working: u64,
-    interrupted: u64,
-    blocked: u64,
-    unknown: u64,
+pub(super) struct Sums {
+    pub(super) working: u64,
+    pub(super) interrupted: u64,
+    pub(super) blocked: u64,
+    pub(super) unknown: u64,
 }
 
 #[derive(Serialize)]
-struct State {
+pub(super) struct State {
     begin: u64,
     end: u64,
     class: &'static str,
@@ -118,7 +118,7 @@ impl Report<'_> {
         }
     }
 
-    fn state(&self, stay: &Stay) -> State {
+    pub(super) fn state(&self, stay: &Stay) -> State {
         let words = self.words();
         State {
             begin: stay.begin,

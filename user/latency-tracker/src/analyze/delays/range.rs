@@ -2,7 +2,7 @@
 
 //! The thread and the range to analyze: from options, and from events in the trace.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use lt_model::{Model, ThreadId};
 
 use super::super::args::DelaysArgs;
@@ -55,8 +55,16 @@ pub(super) fn start(args: &DelaysArgs) -> Option<When> {
     }
 }
 
-/// The requested thread and range.
-pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result<Asked> {
+/// The requested time.
+struct Times {
+    from: u64,
+    /// The end, if an option names it.
+    to: Option<u64>,
+    /// The time of `--event`, and the thread that was running.
+    last: Option<(u64, Option<ThreadId>)>,
+}
+
+fn times(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result<Times> {
     let (begin, end) = model.span;
     let time = |point: &Point, since| -> Result<u64> {
         match point {
@@ -82,6 +90,20 @@ pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result
     if from >= end || to.is_some_and(|to| to <= begin) {
         bail!("the trace is from {begin} to {end}, and does not cover the requested time");
     }
+    Ok(Times { from, to, last })
+}
+
+/// The range, if no thread is requested.
+pub(super) fn of_all(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result<(u64, u64)> {
+    let Times { from, to, .. } = times(model, args, finder)?;
+    let to = to.unwrap_or(model.span.1);
+    ensure!(from < to, "the range from {from} to {to} is empty");
+    Ok((from, to))
+}
+
+/// The requested thread and range.
+pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result<Asked> {
+    let Times { from, to, last } = times(model, args, finder)?;
     let (thread, note) = match (&args.tid, last) {
         (Some(tid), _) => named(model, tid, from, to)?,
         (None, Some((_, Some(thread)))) => (thread, None),
@@ -91,10 +113,8 @@ pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result
         (None, None) => bail!("no thread: name one with --tid or --event"),
     };
     let last = model.thread(thread).and_then(lt_model::Thread::span);
-    let to = to.or(last.map(|(_, end)| end)).unwrap_or(end);
-    if from >= to {
-        bail!("the range from {from} to {to} is empty");
-    }
+    let to = to.or(last.map(|(_, end)| end)).unwrap_or(model.span.1);
+    ensure!(from < to, "the range from {from} to {to} is empty");
     Ok(Asked {
         thread,
         from,

@@ -11,11 +11,16 @@ use proptest::prelude::*;
 use super::super::args::{AnalyzeCommand, DelaysArgs};
 use super::super::made::{R, S, at, completed, model, request, switch, timer, waking};
 use super::super::picture::tests::events;
+use super::threads::Threads;
 use super::*;
 use crate::cli::{Cli, Command};
 
 fn args(more: &[&str]) -> DelaysArgs {
-    let all = [&["lt", "analyze", "delays", "trace", "--tid", "7"], more].concat();
+    parsed(&[&["--tid", "7"], more].concat())
+}
+
+fn parsed(options: &[&str]) -> DelaysArgs {
+    let all = [&["lt", "analyze", "delays", "trace"], options].concat();
     let Command::Analyze(args) = Cli::try_parse_from(all).unwrap().command else {
         panic!()
     };
@@ -275,6 +280,86 @@ fn a_wait_for_a_request_has_its_call_and_its_place() {
     let wait = format!("in fsync: {place}; {why}");
     assert!(text.contains(&wait), "{text}");
     assert!(!text.contains("the waker is not recorded"), "{text}");
+}
+
+#[test]
+fn without_a_thread_all_threads_are_listed_with_their_longest_waits() {
+    let model = model(&waits());
+    let threads = Threads::new(&model, (0, 700));
+    let lines = |options: &[&str]| out::whole(|| threads.lines(&parsed(options)));
+    let all = lines(&[]);
+    assert_eq!(
+        all[..12],
+        [
+            "3 threads from 0 to 700: 700ns",
+            "",
+            "Longest wait of each thread",
+            "NR   TOOK  FROM  THREAD AND WAIT",
+            " 1  110ns   100  late/7 in read: woken by hog/8",
+            " 2   80ns   110  hog/8 in no recorded system call: a timer",
+            " 3      -     -  9: no wait is recorded",
+            "",
+            "Time of these threads by state",
+            "NR  ELAPSED     WORKING  INTERRUPTED     BLOCKED  NOT RECORDED  THREAD",
+            " 1    700ns  370ns  52%    30ns   4%  300ns  42%      0ns   0%  late/7",
+            " 2    700ns  520ns  74%    20ns   2%  160ns  22%      0ns   0%  hog/8",
+        ]
+    );
+    let last = all.last().unwrap();
+    assert!(
+        last.starts_with("next: latency-tracker analyze delays /")
+            && last.ends_with("/trace --tid 7 --from 0 --to 700"),
+        "{last}"
+    );
+    for (options, expected) in [
+        (
+            &["--top", "1"][..],
+            "Not shown: 2 more threads, whose longest waits are up to 80ns; --all shows all",
+        ),
+        (
+            &["--min", "80"],
+            "Not shown: 1 more thread, without a recorded wait; --all shows all threads.",
+        ),
+    ] {
+        let lines = lines(options);
+        assert!(lines.iter().any(|line| line == expected), "{lines:?}");
+    }
+}
+
+/// Thread 8 has the CPU while thread 7 is runnable; thread 9 has no event of its own.
+#[test]
+fn a_wait_for_a_cpu_is_listed_with_its_cpu() {
+    let (tid, name) = (9, b"there" as &[u8]);
+    let model = model(&[
+        switch(0, 0, 0, R, 7),
+        at(1, 0, What::There { tid, name }),
+        switch(10, 0, 7, R, 8),
+        switch(90, 0, 8, S, 7),
+        switch(100, 0, 7, S, 0),
+    ]);
+    let threads = Threads::new(&model, (0, 100));
+    let lines = out::whole(|| threads.lines(&parsed(&[])));
+    assert_eq!(
+        lines[4],
+        " 1  80ns    10  late/7 runnable, waits for CPU 0 (hog/8 for 80ns)"
+    );
+    let silent = "1 thread without any recorded activity in this range may have waited all the";
+    assert!(lines.iter().any(|line| line == silent), "{lines:?}");
+    assert_eq!(
+        threads.csv()[..2],
+        [
+            "tid,comm,from_ns,to_ns,elapsed_ns,working_ns,interrupted_ns,blocked_ns,\
+             unknown_ns,begin_ns,end_ns,duration_ns,class,known,text,woken_by",
+            "7,late,0,100,100,20,80,0,0,10,90,80,interrupted,seen,\
+             \"runnable, waits for CPU 0 (hog/8 for 80ns)\",",
+        ]
+    );
+    let json = serde_json::to_value(threads.json()).unwrap();
+    let row = &json["threads"][0];
+    assert_eq!(row["to"], 100);
+    assert_eq!(row["sums"]["interrupted"], 80);
+    assert_eq!(row["longest"]["states"][0]["cause"]["kind"], "preempted");
+    assert_eq!(json["threads"][2]["longest"], serde_json::Value::Null);
 }
 
 /// In `read`, thread 7 waits for an interrupt.

@@ -259,7 +259,7 @@ pub(super) fn branch(words: &Shown<'_>, stay: &Stay) -> Vec<String> {
 }
 
 /// The system call of a cause.
-fn call_of(cause: Cause) -> Option<Name> {
+pub(super) fn call_of(cause: Cause) -> Option<Name> {
     match cause {
         Cause::For(_, call) | Cause::Held(_, _, call) | Cause::Blocked(call) => call,
         _ => None,

@@ -3,7 +3,7 @@
 //! The time of a thread by state: sums for known event lists, including the case study of Fournier and
 //! Dagenais (the start of an X server), and properties of any events.
 
-use lt_model::why::{Cause, Leaf, Segment, Stay, Waited, delays, states};
+use lt_model::why::{Cause, Leaf, Segment, Stay, Total, Waited, delays, own_states, states, totals};
 use lt_model::{Builder, Class, Event, Model, Raiser, ThreadId, Unrecorded, What};
 use proptest::prelude::*;
 
@@ -220,6 +220,69 @@ fn the_chain_of_a_starting_x_server_leads_to_the_sleeps_of_another_process() {
     assert_eq!(unnamed.count(), 2);
 }
 
+#[test]
+fn the_sums_of_all_threads_of_a_starting_x_server_are_the_published_ones() {
+    let (m, id) = xinit();
+    let all = totals(&m, 0, m.span.1);
+    let tid = |of: &Total| m.thread(of.thread).unwrap().tid;
+    let tids: Vec<_> = all.iter().map(tid).collect();
+    // The thread that preempts xinit then sleeps until the end.
+    assert_eq!(tids, [9, XINIT, XORG]);
+    let (preempts, of) = (all[0], all[1]);
+    assert_eq!((of.begin, of.end, of.took()), (0, m.span.1, m.span.1));
+    assert_eq!(
+        (of.working, of.interrupted, of.blocked, of.unknown),
+        (4_796_817, 9_927_037, 1_294_384_393, 0)
+    );
+    assert_eq!((of.thread, of.wait()), (id, 1_294_231_612));
+    assert_eq!(all[2].wait(), 203_262_000);
+    let longest = |of: Total| {
+        let (begin, end) = of.longest.unwrap();
+        let stays = own_states(&m, of.thread, begin, end);
+        let [stay] = stays[..] else {
+            panic!("{stays:?}")
+        };
+        (call(&m, &stay.cause), stay.by, stay.open)
+    };
+    assert_eq!(longest(of), ("select", m.by_tid(XORG).next(), false));
+    assert_eq!(longest(preempts), ("", None, true));
+}
+
+#[test]
+fn a_wait_for_a_processor_may_be_the_longest_and_only_the_range_counts() {
+    let child = 9;
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(10, 0, 7, S, 8),
+        waking(20, 1, 7),
+        switch(90, 0, 8, S, 7),
+        at(95, 0, What::Fork { child, name: b"" }),
+        switch(100, 0, 7, S, 0),
+    ]);
+    let of = |tid, from, to| {
+        let id = m.by_tid(tid).next().unwrap();
+        let all = totals(&m, from, to);
+        all.into_iter().find(|total| total.thread == id)
+    };
+    let seven = of(7, 0, 100).unwrap();
+    let sums = |of: Total| (of.working, of.interrupted, of.blocked);
+    assert_eq!(sums(seven), (20, 70, 10));
+    assert_eq!(seven.longest, Some((20, 90)));
+    let (begin, end) = seven.longest.unwrap();
+    let parts = own_states(&m, seven.thread, begin, end);
+    assert_eq!(parts.len(), 1, "{parts:?}");
+    assert_eq!(parts[0].cause, Cause::Waiting);
+    // Of the wait, 5 ns are in this range.
+    let seven = of(7, 5, 25).unwrap();
+    assert_eq!(sums(seven), (5, 5, 10));
+    assert_eq!(seven.longest, Some((10, 20)));
+    // The child exists only from its creation on.
+    let nine = of(child, 0, 100).unwrap();
+    assert_eq!((nine.begin, nine.end, sums(nine)), (95, 100, (0, 5, 0)));
+    assert_eq!(of(child, 0, 95), None);
+    assert!(totals(&m, 200, 300).is_empty());
+}
+
 /// Eight processes, each of which creates the next one: figure 2.10 of Fournier's thesis.
 #[test]
 fn before_its_creation_the_closest_ancestor_stands_for_a_thread() {
@@ -407,6 +470,40 @@ proptest! {
                     prop_assert!(from <= wait.begin && wait.begin < wait.end && wait.end <= to && wait.end <= wait.until);
                     above.push((wait.begin, wait.end));
                 }
+            }
+        }
+    }
+}
+
+proptest! {
+    /// The sums of each thread in the range add up, and are those of its states.
+    #[test]
+    fn all_threads_have_the_sums_of_their_states(events in events(), from in 0..60u64, took in 1..60u64) {
+        let m = any_model(&events);
+        let to = from + took;
+        let all = totals(&m, from, to);
+        let is_there = |id: &ThreadId| m.thread(*id).unwrap().between(from, to).next().is_some();
+        let there = (0..m.threads.len() as u32).map(ThreadId).filter(is_there);
+        prop_assert_eq!(there.count(), all.len());
+        prop_assert!(all.windows(2).all(|pair| pair[0].wait() >= pair[1].wait()));
+        for total in &all {
+            let (begin, end) = (total.begin, total.end);
+            prop_assert!(from <= begin && begin < end && end <= to);
+            let sums = [total.working, total.interrupted, total.blocked, total.unknown];
+            prop_assert_eq!(sums.iter().sum::<u64>(), total.took());
+            // Without following wakers, the states are the same.
+            let stays = own_states(&m, total.thread, begin, end);
+            prop_assert!(states(&m, total.thread, begin, end).iter().eq(stays.iter().copied()));
+            let classes = [Class::Working, Class::Interrupted, Class::Blocked, Class::Unknown];
+            let of = |class| sum(stays.iter().filter(|stay| stay.class() == class));
+            prop_assert_eq!(classes.map(of), sums);
+            let blocked = stays.iter().filter(|stay| stay.class() == Class::Blocked);
+            prop_assert!(blocked.map(Stay::took).max().unwrap_or(0) <= total.wait());
+            if let Some((begin, end)) = total.longest {
+                let parts = own_states(&m, total.thread, begin, end);
+                prop_assert_eq!(sum(&parts), end - begin);
+                let is_wait = |stay: &Stay| stay.class() == Class::Blocked || stay.cause.is_runnable();
+                prop_assert!(parts.iter().all(is_wait), "{:?}", parts);
             }
         }
     }
