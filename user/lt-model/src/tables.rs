@@ -37,7 +37,7 @@ use std::fmt;
 use self::calls::Calls;
 use self::cpu::Cpu;
 use self::ground::Ground;
-pub use self::group::{By, Case, Extra, File, Key, Kind, Object, TaskId, WokenBy};
+pub use self::group::{By, Case, Extra, File, InCall, Key, Kind, Object, TaskId, WokenBy};
 use self::io::Io;
 use self::irq::Irq;
 use self::locks::Locks;

@@ -115,7 +115,7 @@ tables! {
         vector: Int,
         /// Name of the interrupt's handler, of the softirq or of the function; for `delays`, the name in the cause.
         name: Text,
-        /// System call.
+        /// System call; for a sleep, with `--by call`, the call in which the thread slept.
         call: Text,
         /// Disk, by number, or network device, by name.
         device: Text,

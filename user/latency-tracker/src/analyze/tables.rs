@@ -76,7 +76,7 @@ pub(super) fn run(subject: Subject, args: &TableArgs, by: By, alerts: Alerts) ->
     if let Some(heat) = &mut heat {
         feed = feed.with(heat);
     }
-    let told = trace::scan(&args.trace, subject.needs(), &interrupted, &mut feed)?;
+    let told = trace::scan(&args.trace, subject.needs(by), &interrupted, &mut feed)?;
     if told.is_empty() {
         bail!("{}: no event in this trace", args.trace.display());
     }

@@ -342,6 +342,7 @@ impl Ground {
             priority: None::<Priority>,
             object,
             file: None,
+            call: None,
         }
     }
 

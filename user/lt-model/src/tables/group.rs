@@ -74,6 +74,8 @@ pub enum By {
     Device,
     /// Address of the lock or futex.
     Lock,
+    /// System call, or the system call in which a thread slept.
+    Call,
     /// File of the system call.
     File,
     /// Kind of sleep.
@@ -134,6 +136,17 @@ pub enum File {
     Unknown,
 }
 
+/// The system call that a thread is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum InCall {
+    /// The call with this name.
+    Named(Name),
+    /// No call.
+    Outside,
+    /// Not recorded: no call of the thread has started or ended since the start of the trace or the last gap.
+    Unknown,
+}
+
 /// What ended a sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WokenBy {
@@ -176,6 +189,8 @@ pub enum Key {
     Network(Name),
     /// The address of a lock or futex.
     Lock(u64),
+    /// The system call in which threads slept.
+    Call(InCall),
     /// A file; `None` for calls that work on no file, or on several.
     File(Option<File>),
     /// A kind of sleep.
@@ -208,6 +223,9 @@ pub struct Case {
     pub object: Option<Object>,
     /// The file of a system call; `None` if the call works on no file, or on several.
     pub file: Option<File>,
+    /// The system call in which a thread slept; `None` for other operations, and unless sleeps are grouped by
+    /// [`By::Call`].
+    pub call: Option<InCall>,
 }
 
 impl Case {

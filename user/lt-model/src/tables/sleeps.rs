@@ -15,7 +15,7 @@ use foldhash::HashMap;
 
 use super::Machine;
 use super::ground::{Ground, Mark};
-use super::group::{By, Extra, Kind, Object, WokenBy};
+use super::group::{By, Extra, InCall, Kind, Object, WokenBy};
 use super::step::{Block, BlockStage, Operation, Seen, Step, Work, WorkStage};
 use super::table::{Range, Table, Why};
 use crate::build::Builder;
@@ -96,6 +96,8 @@ impl Thread {
 pub(super) struct Sleeps {
     table: Table,
     threads: HashMap<i32, Thread>,
+    /// The system call that each thread is in, and since when; only for [`By::Call`].
+    calls: Option<HashMap<i32, (InCall, Mark)>>,
     recorded: Recorded,
     model: Builder,
 }
@@ -119,9 +121,11 @@ impl Sleeps {
         if recorded.vectors {
             model.has_all_vectors();
         }
+        let follows_calls = by == Some(By::Call) && recorded.calls;
         Self {
             table: Table::new(Kind::Sleep, range, by.unwrap_or(By::Thread)),
             threads: HashMap::default(),
+            calls: follows_calls.then(HashMap::default),
             recorded,
             model,
         }
@@ -171,6 +175,49 @@ impl Sleeps {
             cpu: seen.cpu,
             what,
         });
+    }
+
+    /// Follows which system call each thread is in.
+    fn follow_calls(&mut self, ground: &mut Ground, seen: &Seen<'_>) {
+        let Some(calls) = &mut self.calls else {
+            return;
+        };
+        let who = ground.who(seen);
+        let (tid, call) = match seen.step {
+            Step::Known(What::Call { name }) => (who, InCall::Named(ground.names.number(name))),
+            Step::Known(What::Futex { .. }) => (who, InCall::Named(ground.names.number(b"futex"))),
+            Step::Return { .. } => (who, InCall::Outside),
+            // A new thread returns from the call of its creator, which is no call of its own.
+            Step::Known(What::Fork { child, .. }) => (Some(child), InCall::Outside),
+            Step::Known(What::Exec { tid, old }) => {
+                if let Some(call) = calls.remove(&old) {
+                    calls.insert(tid, call);
+                }
+                return;
+            }
+            Step::Known(What::Switch {
+                prev,
+                out: SwitchedOut::Dead,
+                ..
+            }) => {
+                calls.remove(&prev);
+                return;
+            }
+            _ => return,
+        };
+        if let Some(tid) = tid.filter(|tid| *tid != 0) {
+            calls.insert(tid, (call, ground.mark(seen.time)));
+        }
+    }
+
+    /// The system call that a thread is in, if calls are followed.
+    fn call_of(&self, ground: &Ground, tid: i32) -> Option<InCall> {
+        let calls = self.calls.as_ref()?;
+        Some(match calls.get(&tid) {
+            // The thread may have left the call, or started another one, in a gap.
+            Some((call, since)) if !ground.spans(*since) => *call,
+            _ => InCall::Unknown,
+        })
     }
 
     /// What wakes the thread with this number and name now.
@@ -230,6 +277,7 @@ impl Sleeps {
                 let object = Some(Object::Sleep(sleep, woken_by));
                 let mut case = ground.case(times, seen.cpu, Some(tid), object);
                 case.priority = priority;
+                case.call = self.call_of(ground, tid);
                 if ground.spans(since) {
                     return self.table.miss_case(&case, ground.why());
                 }
@@ -312,6 +360,7 @@ impl Machine for Sleeps {
             }
             _ => {}
         }
+        self.follow_calls(ground, seen);
         self.follow(seen);
     }
 

@@ -4,7 +4,7 @@
 
 use foldhash::HashMap;
 
-use super::group::{By, Case, Extra, Key, Kind, Object, TaskId};
+use super::group::{By, Case, Extra, InCall, Key, Kind, Object, TaskId};
 use super::sums::Sums;
 use crate::names::Name;
 
@@ -146,7 +146,10 @@ impl Table {
             (By::State, Some(Object::Sleep(sleep, _))) => Key::State(sleep),
             (By::Waker, Some(Object::Sleep(_, waker))) => Key::Waker(waker),
             (By::Workqueue, Some(Object::Work(_, queue))) => Key::Workqueue(queue),
-            (By::Object, Some(object)) => Key::Object(object.kind()),
+            (By::Object, Some(object)) | (By::Call, Some(object @ Object::Call(_))) => {
+                Key::Object(object.kind())
+            }
+            (By::Call, _) => Key::Call(case.call.unwrap_or(InCall::Unknown)),
             (By::Stack, object) => Key::Stack(case.thread, object.map(Object::kind)),
             _ => Key::Thread(case.thread),
         }

@@ -2,7 +2,7 @@
 
 //! Tables for programs; times are in ns, times of events on the trace's clock.
 
-use lt_model::tables::{Case, File, Key, Object, Row, Table, TaskId, WokenBy};
+use lt_model::tables::{Case, File, InCall, Key, Object, Row, Table, TaskId, WokenBy};
 use lt_model::{Disk, Name};
 use serde_json::{Map, Value, json};
 
@@ -89,6 +89,7 @@ fn key(report: &Report<'_>, key: Key) -> Map<String, Value> {
         Key::Device(disk) => one("device", disk.to_string().into()),
         Key::Network(device) => one("device", report.found.tables.text(device).into()),
         Key::Lock(lock) => one("lock", format!("{lock:#x}").into()),
+        Key::Call(call) => in_call(report, Some(call)),
         Key::File(of) => file(report, of),
         Key::State(sleep) => one("state", view::state(sleep).into()),
         Key::Waker(by) => waker(report, by),
@@ -111,6 +112,18 @@ fn file(report: &Report<'_>, file: Option<File>) -> Map<String, Value> {
         File::Unknown => Value::Null,
     });
     name.map(|name| ("file".to_string(), name))
+        .into_iter()
+        .collect()
+}
+
+/// The system call in which a thread slept: null if it is not recorded, missing if the thread was in no call.
+fn in_call(report: &Report<'_>, call: Option<InCall>) -> Map<String, Value> {
+    let call = match call {
+        Some(InCall::Named(name)) => Some(report.found.tables.text(name).into()),
+        Some(InCall::Unknown) => Some(Value::Null),
+        Some(InCall::Outside) | None => None,
+    };
+    call.map(|call| ("call".to_string(), call))
         .into_iter()
         .collect()
 }
@@ -212,5 +225,6 @@ fn case(report: &Report<'_>, case: &Case) -> Value {
         map.extend(object(report, of));
     }
     map.extend(file(report, case.file));
+    map.extend(in_call(report, case.call));
     Value::Object(map)
 }

@@ -3,7 +3,7 @@
 //! The analyses, and the events that they need.
 
 use anyhow::{Result, bail};
-use lt_model::tables::{Analysis, Kind, PacketEvents, Recorded};
+use lt_model::tables::{Analysis, By, Kind, PacketEvents, Recorded};
 
 use crate::trace::Need;
 
@@ -108,11 +108,22 @@ impl Subject {
         }
     }
 
-    /// Events whose streams the analysis needs. A CPU counts as recorded only while all of these events are recorded
-    /// there, apart from events that the whole trace lacks.
-    pub(super) fn needs(self) -> &'static [Need] {
+    /// Events whose streams the analysis needs for this grouping. A CPU counts as recorded only while all of these
+    /// events are recorded there, apart from events that the whole trace lacks.
+    pub(super) fn needs(self, by: By) -> &'static [Need] {
         match self {
             Self::Wakeups => &[SWITCH, WAKING, WAKEUP],
+            Self::Sleeps if by == By::Call => &[
+                SWITCH,
+                WAKING,
+                WAKEUP,
+                HANDLER,
+                SOFTIRQ,
+                TIMER,
+                IRQ_WORK,
+                Need::Calls,
+                Need::Returns,
+            ],
             Self::Sleeps => &[SWITCH, WAKING, WAKEUP, HANDLER, SOFTIRQ, TIMER, IRQ_WORK],
             Self::Cpu => &[SWITCH],
             Self::Irq => &[HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, RAISE],
@@ -516,10 +527,16 @@ mod tests {
         }
         // Where the stream of these events has not started, a CPU counts as unrecorded.
         let starts = [HANDLER, SOFTIRQ, TIMER, IRQ_WORK];
-        let needs = Subject::Sleeps.needs();
+        let needs = Subject::Sleeps.needs(By::Thread);
         assert!(starts.iter().all(|start| needs.contains(start)));
+        // Where the stream of system calls has not started, it is not known which call a thread is in.
+        let by_call = Subject::Sleeps.needs(By::Call);
+        assert!(needs.iter().all(|need| by_call.contains(need)));
+        for call in [Need::Calls, Need::Returns] {
+            assert!(by_call.contains(&call));
+        }
         // Where the stream of forks has not started, files are unknown.
-        assert!(Subject::Syscalls.needs().contains(&FORK));
+        assert!(Subject::Syscalls.needs(By::Object).contains(&FORK));
     }
 
     #[test]

@@ -112,6 +112,10 @@ impl Operations {
             tid: case.who.map(|(tid, _)| tid.into()),
             comm: case.who.and_then(|(_, name)| named(name?)),
             prio: case.priority.map(|prio| prio.0.into()),
+            call: match case.call {
+                Some(tables::InCall::Named(name)) => named(name),
+                _ => None,
+            },
             file: match case.file {
                 Some(tables::File::Named(name)) => Some(path(name).to_string()),
                 Some(tables::File::Unknown) | None => None,

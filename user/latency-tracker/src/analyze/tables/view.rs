@@ -4,8 +4,8 @@
 
 use lt_common::out;
 use lt_model::tables::{
-    By, Case, Extra, File, Key, Kind, Object, Operation, PacketEnd, Reclaim, Row, Table, TaskId,
-    WokenBy,
+    By, Case, Extra, File, InCall, Key, Kind, Object, Operation, PacketEnd, Reclaim, Row, Table,
+    TaskId, WokenBy,
 };
 use lt_model::{Disk, Sleep};
 
@@ -145,6 +145,7 @@ pub(super) fn grouping(table: &Table) -> &'static str {
         (By::Priority, _) => "priority",
         (By::Device, _) => "device",
         (By::Lock, _) => "lock",
+        (By::Call, _) => "call",
         (By::File, _) => "file",
         (By::State, _) => "state",
         (By::Waker, _) => "waker",
@@ -285,12 +286,23 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The object of a case, and the file of a system call.
+    /// The object of a case, and the file of a system call, or the call in which a thread slept.
     pub(super) fn what(&self, case: &Case) -> String {
         let object = case.object.map(|object| self.object(object));
         let file = case.file.and_then(|file| self.file(file));
-        let file = file.map(|file| format!(" of {file}"));
-        object.unwrap_or_default() + &file.unwrap_or_default()
+        let more = match case.call {
+            Some(InCall::Named(_)) => case.call.map(|call| format!(", in {}", self.call(call))),
+            _ => file.map(|file| format!(" of {file}")),
+        };
+        object.unwrap_or_default() + &more.unwrap_or_default()
+    }
+
+    fn call(&self, call: InCall) -> String {
+        match call {
+            InCall::Named(name) => out::printable(self.found.tables.text(name)),
+            InCall::Outside => "no system call".into(),
+            InCall::Unknown => "not recorded".into(),
+        }
     }
 
     fn key(&self, key: Key) -> String {
@@ -307,6 +319,7 @@ impl<'a> Report<'a> {
             Key::Device(disk) => self.disk(disk),
             Key::Network(device) => out::printable(self.found.tables.text(device)),
             Key::Lock(lock) => format!("{lock:#x}"),
+            Key::Call(call) => self.call(call),
             Key::File(None) => "no file, or several".into(),
             Key::File(Some(file)) => self.file(file).unwrap_or_else(unknown),
             Key::State(sleep) => state(sleep).into(),

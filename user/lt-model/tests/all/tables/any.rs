@@ -156,7 +156,7 @@ proptest! {
         for analysis in ALL {
             let by = |by| tables_of(analysis, Range::all(5), Some(by), &all).tables;
             let first = by(By::Thread);
-            for other in [By::Thread, By::Process, By::Name, By::Cpu, By::Priority, By::Object, By::Device, By::Lock, By::File, By::State, By::Waker, By::Workqueue, By::Stack].map(by) {
+            for other in [By::Thread, By::Process, By::Name, By::Cpu, By::Priority, By::Object, By::Device, By::Lock, By::Call, By::File, By::State, By::Waker, By::Workqueue, By::Stack].map(by) {
                 for (table, first) in other.iter().zip(&first) {
                     prop_assert_eq!(of_rows(table), (table.whole.sums.count, table.whole.sums.sum));
                     prop_assert_eq!(&table.whole, &first.whole);

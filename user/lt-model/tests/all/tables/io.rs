@@ -42,6 +42,18 @@ fn a_request_is_queued_and_then_at_the_device() {
 }
 
 #[test]
+fn a_request_counts_on_the_cpu_of_its_issue_and_of_its_completion() {
+    let on = |cpu, seen: Seen<'static>| Seen { cpu, ..seen };
+    let all = [
+        on(1, block(1, Inserted, 0, 8)),
+        on(2, block(5, Issued, 0, 8)),
+        on(3, block(20, Completed, 0, 8)),
+    ];
+    let expected = [(Kind::Queue, 2, 4), (Kind::Device, 3, 15)];
+    assert_eq!(by_cpu(Analysis::Io, &all), expected);
+}
+
+#[test]
 fn parts_requeues_and_merges_are_followed() {
     let (queue, device) = both(&[
         block(1, Inserted, 0, 8),

@@ -293,6 +293,137 @@ fn rows_are_by_state_by_waker_and_by_both() {
 }
 
 #[test]
+fn a_sleep_counts_on_the_cpu_of_its_waker() {
+    let all = [
+        runs(0),
+        sleeps(10),
+        of(waking(20, 1, 7)),
+        runs(25),
+        sleeps(30),
+        of(waking(32, 0, 7)),
+    ];
+    let expected = [(Kind::Sleep, 0, 2), (Kind::Sleep, 1, 10)];
+    assert_eq!(by_cpu(SLEEPS, &all), expected);
+}
+
+/// The sums and the numbers of the sleeps in each call, the smallest sum first; all system calls are recorded.
+fn by_call(all: &[Seen<'static>]) -> Vec<(String, u64, u64)> {
+    let Analysis::Sleeps(recorded) = SLEEPS else {
+        panic!()
+    };
+    let analysis = Analysis::Sleeps(Recorded {
+        calls: true,
+        ..recorded
+    });
+    let found = tables_of(analysis, Range::all(9), Some(By::Call), all);
+    let row = |((_, key), row): (&(u64, Key), &Row)| {
+        let call = match key {
+            Key::Call(InCall::Named(name)) => found.text(*name).to_string(),
+            Key::Call(other) => format!("{other:?}"),
+            other => panic!("{other:?}"),
+        };
+        (call, row.sums.sum, row.sums.count)
+    };
+    let mut sums: Vec<_> = found.tables[0].rows.iter().map(row).collect();
+    sums.sort_by_key(|(_, sum, _)| *sum);
+    sums
+}
+
+fn call(time: u64, name: &'static [u8]) -> Seen<'static> {
+    on_0(time, What::Call { name })
+}
+
+fn end_of_call(time: u64) -> Seen<'static> {
+    let (call, result) = (None, Some(0));
+    seen(time, 0, Step::Return { call, result })
+}
+
+#[test]
+fn a_thread_sleeps_in_the_call_that_it_has_started() {
+    let futex = What::Futex {
+        op: 128,
+        address: 0x70,
+    };
+    let sleep = |time: u64, length: u64| {
+        [
+            sleeps(time),
+            of(waking(time + length, 1, 7)),
+            runs(time + length + 1),
+        ]
+    };
+    let all: Vec<_> = [
+        vec![runs(0)],
+        // The thread may be in a call that started before the trace.
+        sleep(10, 1).to_vec(),
+        vec![call(20, b"read")],
+        sleep(22, 2).to_vec(),
+        sleep(26, 4).to_vec(),
+        vec![end_of_call(35)],
+        sleep(40, 8).to_vec(),
+        vec![on_0(50, futex)],
+        sleep(52, 16).to_vec(),
+        // The thread may have left the call in this gap.
+        vec![lost(70, 1, 71)],
+        sleep(80, 32).to_vec(),
+        vec![end_of_call(120)],
+        sleep(130, 64).to_vec(),
+        vec![call(200, b"poll")],
+        sleep(202, 128).to_vec(),
+    ]
+    .concat();
+    let expected = [
+        ("read", 6, 2),
+        ("futex", 16, 1),
+        ("Unknown", 33, 2),
+        ("Outside", 72, 2),
+        ("poll", 128, 1),
+    ];
+    let expected = expected.map(|(call, sum, count)| (call.to_string(), sum, count));
+    assert_eq!(by_call(&all), expected);
+    // Without system calls, it is not known in which call a thread sleeps.
+    let found = tables_of(SLEEPS, Range::all(9), Some(By::Call), &all);
+    let keys: Vec<_> = found.tables[0].rows.keys().map(|(_, key)| *key).collect();
+    assert_eq!(keys, [Key::Call(InCall::Unknown)]);
+}
+
+#[test]
+fn a_new_thread_is_in_no_call_and_an_exec_keeps_its_call() {
+    let fork = What::Fork {
+        child: 9,
+        name: b"new",
+    };
+    let new = Step::New {
+        tid: 9,
+        name: b"new",
+        target: 0,
+    };
+    let all = [
+        runs(0),
+        call(5, b"clone3"),
+        on_0(6, fork),
+        seen(7, 0, new),
+        of(switch(8, 0, 7, R, 9)),
+        of(switch(10, 0, 9, S, 0)),
+        of(waking(11, 1, 9)),
+        of(switch(12, 0, 0, R, 9)),
+        call(13, b"execve"),
+        // The thread takes the number of its process.
+        on_0(14, What::Exec { tid: 6, old: 9 }),
+        of(switch(20, 0, 6, S, 0)),
+        of(waking(22, 1, 6)),
+        of(switch(23, 0, 0, R, 6)),
+        of(switch(30, 0, 6, SwitchedOut::Dead, 0)),
+        // Another thread with this number, whose creation is not recorded.
+        of(switch(35, 0, 0, R, 6)),
+        of(switch(40, 0, 6, S, 0)),
+        of(waking(44, 1, 6)),
+    ];
+    let expected = [("Outside", 1, 1), ("execve", 2, 1), ("Unknown", 4, 1)];
+    let expected = expected.map(|(call, sum, count)| (call.to_string(), sum, count));
+    assert_eq!(by_call(&all), expected);
+}
+
+#[test]
 fn a_thread_that_is_woken_on_its_way_to_sleep_does_not_sleep() {
     let all = [
         runs(0),
