@@ -495,13 +495,13 @@ proptest! {
             let stays = own_states(&m, total.thread, begin, end);
             prop_assert!(states(&m, total.thread, begin, end).iter().eq(stays.iter().copied()));
             let classes = [Class::Working, Class::Interrupted, Class::Blocked, Class::Unknown];
-            let of = |class| sum(stays.iter().filter(|stay| stay.class() == class));
+            let of = |class| sum(stays.iter().copied().filter(|stay| stay.class() == class));
             prop_assert_eq!(classes.map(of), sums);
             let blocked = stays.iter().filter(|stay| stay.class() == Class::Blocked);
             prop_assert!(blocked.map(Stay::took).max().unwrap_or(0) <= total.wait());
             if let Some((begin, end)) = total.longest {
                 let parts = own_states(&m, total.thread, begin, end);
-                prop_assert_eq!(sum(&parts), end - begin);
+                prop_assert_eq!(sum(parts.iter().copied()), end - begin);
                 let is_wait = |stay: &Stay| stay.class() == Class::Blocked || stay.cause.is_runnable();
                 prop_assert!(parts.iter().all(is_wait), "{:?}", parts);
             }
