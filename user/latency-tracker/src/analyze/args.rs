@@ -27,7 +27,7 @@ Examples:
 const PATH_EXAMPLES: &str = "\
 Examples:
   latency-tracker analyze path /srv/slow/0001/trace --tid 812
-  latency-tracker analyze path trace --tid 812 --from +2s --to +2500ms
+  latency-tracker analyze path trace --tid xinit --from +2s --to +2500ms
   latency-tracker analyze path trace --tid 812 --min 1ms --depth 1
   latency-tracker analyze path trace --tid 812 --json | jq .causes
   latency-tracker analyze path trace --tid 812 --perfetto 812.pftrace
@@ -202,9 +202,9 @@ pub(crate) struct DelaysArgs {
 pub(crate) struct PathArgs {
     /// The directory of the trace.
     pub(crate) trace: PathBuf,
-    /// The thread ID.
-    #[arg(short, long)]
-    pub(crate) tid: i32,
+    /// The thread ID, or the name if only one thread has it.
+    #[arg(short, long, value_name = "TID|NAME")]
+    pub(crate) tid: String,
     /// Start of the path; by default the start of the trace or, if later, of the thread.
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub(crate) from: Option<When>,
