@@ -172,8 +172,8 @@ pub(crate) struct DelaysArgs {
     /// Follow a chain of waiting threads down to this depth: 0 shows the thread itself.
     #[arg(long, value_name = "THREADS")]
     pub(crate) depth: Option<usize>,
-    /// Show all states, and each wait on a separate line.
-    #[arg(short, long, conflicts_with = "min")]
+    /// Show all states and all stays, and each wait on a separate line.
+    #[arg(short, long, conflicts_with_all = ["min", "top"])]
     pub(crate) all: bool,
     /// Print one JSON object, with all stays and all waits.
     #[arg(short, long, conflicts_with_all = ["top", "min", "depth", "all"])]

@@ -184,15 +184,18 @@ impl Report<'_> {
             }
             lines.extend(tree.lines(args.all));
         }
-        if args.top > 0 {
+        let top = if args.all { usize::MAX } else { args.top };
+        if top > 0 {
             let least = self.least(args);
             lines.push(String::new());
-            lines.push(format!(
-                "Longest stays, at most {} in each state{}",
-                args.top,
-                at_least(least)
-            ));
-            lines.extend(tree::longest(&trees, args.top, least));
+            lines.push(match args.all {
+                true => "All stays in each state, the longest first".into(),
+                false => format!(
+                    "Longest stays, at most {top} in each state{}",
+                    at_least(least)
+                ),
+            });
+            lines.extend(tree::longest(&trees, top, least));
         }
         lines.push(String::new());
         lines.extend(self.chains(args));

@@ -95,12 +95,14 @@ fn a_chain_that_was_shown_is_referred_to() {
     assert_eq!(
         below(&lines, "Waits and what ended them"),
         [
-            "NR  FROM   TOOK  WAIT",
-            " 1   100  110ns  in read: woken by hog/8",
-            " 2   110   80ns    hog/8 in no recorded system call: a timer",
-            " 3   300   80ns  in no recorded system call: woken by 9",
-            "                   9 meanwhile: working 80ns (in no recorded system call 80ns)",
-            " 4   500  110ns  in read: woken by hog/8; the waits below are those of row 1",
+            "NR  FROM   TO   TOOK  WAIT",
+            " 1   100  210  110ns  in read: woken by hog/8 while working",
+            " 2   110  190   80ns    hog/8 in no recorded system call: a timer",
+            " 3   300  380   80ns  in no recorded system call: woken by 9 while working",
+            "                        9 meanwhile: working 80ns (in no recorded system call",
+            "                        80ns)",
+            " 4   500  610  110ns  in read: woken by hog/8 while working; the waits below",
+            "                      are those of row 1",
         ]
     );
 }
@@ -133,7 +135,7 @@ fn all_waits_are_shown_on_request_and_waits_too_deep_or_too_short_are_not() {
     // The waits for thread 8 are consecutive among the shown waits.
     let long = of(&["--min", "100"]);
     assert!(
-        long[1].ends_with("in read: woken by hog/8; 2 times, up to 110ns"),
+        long[1].ends_with(" 100  610  220ns  in read: woken by hog/8 while working; 2 times, up to"),
         "{long:?}"
     );
     let short: Vec<_> = long
@@ -156,11 +158,11 @@ fn waits_for_one_reason_are_one_row() {
     assert_eq!(
         below(&lines(&events, 500, &[]), "Waits and what ended them"),
         [
-            "NR  FROM   TOOK  WAIT",
-            " 1   100  150ns  in no recorded system call: woken by hog/8; 3 times, up to",
-            "                 60ns",
-            "                   hog/8 during the longest: working 60ns (in no recorded",
-            "                   system call 60ns)",
+            "NR  FROM   TO   TOOK  WAIT",
+            " 1   100  350  150ns  in no recorded system call: woken by hog/8 while working;",
+            "                      3 times, up to 60ns",
+            "                        hog/8 during the longest: working 60ns (in no recorded",
+            "                        system call 60ns)",
         ]
     );
 }
@@ -214,11 +216,81 @@ fn rare_states_are_summed_up_unless_all_are_requested() {
         few.iter().filter(|line| line.contains("    in ")).count(),
         12
     );
-    let all = of(&["--top", "0", "--all"]);
+    let all = of(&["--all"]);
+    let states = all.split(|line| line.is_empty()).next().unwrap();
     assert_eq!(
-        all.iter().filter(|line| line.contains("    in ")).count(),
+        states
+            .iter()
+            .filter(|line| line.contains("    in "))
+            .count(),
         21
     );
+    // All 41 stays are in one state, and each is in one of the states below.
+    let stays = below(&all, "All stays in each state, the longest first");
+    assert_eq!(stays.len(), 1 + 41 + 41, "{stays:?}");
+}
+
+#[test]
+fn all_cannot_be_combined_with_the_limits_that_it_lifts() {
+    let all = ["lt", "analyze", "delays", "trace", "--tid", "7", "--all"];
+    for limit in [["--top", "10"], ["--min", "1ms"]] {
+        let error = Cli::try_parse_from([&all[..], &limit].concat()).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("cannot be used with"), "{error}");
+    }
+}
+
+#[test]
+fn a_waker_has_its_state_at_the_wakeup() {
+    let all = [
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        switch(100, 0, 7, S, 0),
+        at(150, 1, What::Call { name: b"write" }),
+        waking(180, 1, 7),
+        switch(190, 0, 0, R, 7),
+        at(200, 1, What::Return),
+        switch(300, 0, 7, S, 0),
+        at(350, 1, What::Softirq { vector: 9 }),
+        waking(360, 1, 7),
+        at(370, 1, What::SoftirqEnd { vector: 9 }),
+        switch(380, 0, 0, R, 7),
+        switch(400, 0, 7, S, 0),
+    ];
+    let waits = below(&lines(&all, 400, &[]), "Waits and what ended them");
+    let text = waits.join(" ");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("100 180 80ns in no recorded system call: woken by hog/8 while working in write"),
+        "{text}"
+    );
+    // The softirq is not the work of the thread that it interrupted.
+    assert!(
+        text.contains("300 360 60ns in no recorded system call: softirq RCU"),
+        "{text}"
+    );
+    assert_eq!(text.matches("while working").count(), 1, "{text}");
+}
+
+#[test]
+fn the_summary_of_the_last_thread_counts_the_states_that_it_leaves_out() {
+    let names: [&'static [u8]; 5] = [b"a", b"b", b"c", b"d", b"e"];
+    let mut events = vec![
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        switch(100, 0, 7, S, 0),
+    ];
+    for (place, name) in (1..).zip(names) {
+        // The first calls take the longest.
+        events.push(at(100 * place, 1, What::Call { name }));
+        events.push(at(100 * place + 90 - 10 * place, 1, What::Return));
+    }
+    events.extend([waking(600, 1, 7), switch(610, 0, 0, R, 7)]);
+    events.push(switch(700, 0, 7, S, 0));
+    let text = lines(&events, 700, &[]).join(" ");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let summary = "hog/8 meanwhile: working 500ns (in no recorded system call 200ns, in a 80ns, in b 70ns, and 3 more 150ns)";
+    assert!(text.contains(summary), "{text}");
 }
 
 #[test]
@@ -367,7 +439,7 @@ fn columns_have_all_states_and_waits() {
     let waits: Vec<_> = lines.iter().filter(is).collect();
     assert_eq!(
         waits[0],
-        "wait,100,210,110,0,7,late,,blocked,seen,in read: woken by hog/8,hog/8"
+        "wait,100,210,110,0,7,late,,blocked,seen,in read: woken by hog/8 while working,hog/8"
     );
     // A timer ended the sleep of the waker.
     assert!(
