@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use lt_common::out;
 use lt_model::why::{self, Cause, Segment, Wait, Waited};
-use lt_model::{Context, FileName, State, ThreadId};
+use lt_model::{CallFile, Context, State, ThreadId};
 use lt_proc::Nanos;
 
 use super::super::args::DelaysArgs;
@@ -49,7 +49,7 @@ struct Node<'w> {
 type Reason = (
     ThreadId,
     Waited,
-    Option<FileName>,
+    Option<CallFile>,
     Option<ThreadId>,
     Option<Cause>,
     Vec<usize>,

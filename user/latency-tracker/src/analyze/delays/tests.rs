@@ -373,7 +373,7 @@ fn reads(builder: &mut Builder, begin: u64, fd: i32) {
 }
 
 #[test]
-fn a_call_has_its_file_if_that_is_known() {
+fn a_call_has_its_file_or_else_its_descriptor() {
     let mut builder = Builder::new();
     builder.has_all_calls();
     builder.feed(&switch(0, 0, 0, R, 7));
@@ -397,21 +397,23 @@ fn a_call_has_its_file_if_that_is_known() {
         let stacks = report.folded();
         for expected in [
             "late/7;blocked;in read;/a;disk (interrupt 24) 50",
-            "late/7;blocked;in read;disk (interrupt 24) 50",
+            "late/7;blocked;in read;descriptor 9;disk (interrupt 24) 50",
         ] {
             assert!(stacks.iter().any(|line| line == expected), "{stacks:?}");
         }
         let lines = report.lines(&args(&[]));
         for expected in [
             "in read of /a: disk (interrupt 24)",
-            "in read: disk (interrupt 24)",
+            "in read of descriptor 9: disk (interrupt 24)",
         ] {
             assert!(lines.iter().any(|l| l.ends_with(expected)), "{lines:?}");
         }
         let json = serde_json::to_value(report.json()).unwrap();
         let waits = &json["segments"][0]["waits"];
         assert_eq!(waits[0]["file"], "/a");
+        assert_eq!(waits[0]["descriptor"], serde_json::Value::Null);
         assert_eq!(waits[1]["file"], serde_json::Value::Null);
+        assert_eq!(waits[1]["descriptor"], 9);
     });
     let pieces = why::path(&model, thread, 100, 150);
     let shown = Shown {
