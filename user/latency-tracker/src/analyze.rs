@@ -7,7 +7,7 @@
 //!                                         |--heat.rs-----> a heat map
 //!                                         |--page.rs-----> an HTML page
 //!                                         `--parquet.rs--> files for SQL, of all analyses
-//! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, in the formats of a path except Perfetto's
+//! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, in the formats of a path
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
 //!                                                              |--csv.rs-----------> comma-separated values
 //!                                                              |--flame.rs---------> folded stacks
@@ -125,6 +125,7 @@ fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
             facts: &words::Facts::NONE,
             range: (from, to),
             alerts: Vec::new(),
+            states: Vec::new(),
             paths: vec![Way {
                 thread,
                 range: (from, to),

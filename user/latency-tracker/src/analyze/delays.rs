@@ -6,12 +6,14 @@
 //! ```text
 //! trace --range.rs--> thread and range --lt_model::why::delays--> segments --tree.rs---> states, stays
 //!                                                                         |--chains.rs-> chains of waits
-//!                                                                         `--page.rs---> an HTML page, a picture
+//!                                                                         |--page.rs---> an HTML page, a picture
+//!                                                                         `--picture.rs> a trace for Perfetto
 //! ```
 
 mod chains;
 mod json;
 mod page;
+mod picture;
 mod range;
 #[cfg(test)]
 mod tests;
@@ -39,7 +41,8 @@ use super::words::{Facts, class, sentence};
 use crate::trace::{self, Finder, Keep};
 
 pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
-    out::file::check([&args.html, &args.svg].into_iter().flatten())?;
+    let files = [&args.perfetto, &args.html, &args.svg];
+    out::file::check(files.into_iter().flatten())?;
     let interrupted = interrupted()?;
     let output = Output::open(&args.parquet, &args.trace, "delays", alerts, &interrupted)?;
     let mut finder = range::finder(args);
@@ -93,6 +96,9 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
         };
         report.page(args, notes, limits)
     };
+    if let Some(file) = &args.perfetto {
+        report.draw_picture(file, &interrupted)?;
+    }
     if let Some(file) = &args.html {
         page(bars_of_each(1))?.write(file)?;
     }

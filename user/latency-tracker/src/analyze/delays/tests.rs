@@ -2,6 +2,8 @@
 
 //! The text of reports about known events.
 
+use std::sync::atomic::AtomicBool;
+
 use clap::Parser;
 use lt_model::{
     Access, Builder, Disk, Event, FileEvent, FilePath, Sleep, Stage, SwitchedOut, What, why,
@@ -10,6 +12,7 @@ use proptest::prelude::*;
 
 use super::super::args::{AnalyzeCommand, DelaysArgs};
 use super::super::made::{R, S, at, completed, model, request, switch, timer, waking};
+use super::super::picture::pftrace::Pftrace;
 use super::super::picture::tests::events;
 use super::*;
 use crate::cli::{Cli, Command};
@@ -309,6 +312,34 @@ fn stacks_have_the_state_and_the_chain_behind_it() {
             "late/7;working;in no recorded system call 370",
         ]
     );
+}
+
+#[test]
+fn a_picture_has_the_states_and_the_chains_of_the_waits() {
+    let model = model(&waits());
+    let thread = model.by_tid(7).next().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("7.pftrace");
+    let stays: Vec<_> = report(&model, thread, (0, 700), |report| {
+        let interrupted = AtomicBool::new(false);
+        report.draw_picture(&file, &interrupted).unwrap();
+        let states = report.segments[0].states.iter();
+        states.map(|stay| (stay.begin, stay.end)).collect()
+    });
+    let drawn = Pftrace::read(&std::fs::read(&file).unwrap());
+    let states = drawn.on(drawn.track("States of late/7").unwrap());
+    let times: Vec<_> = states.iter().map(|s| (s.begin, s.end)).collect();
+    assert_eq!(times, stays);
+    assert_eq!(states[1].name, "blocked: in read: woken by hog/8");
+    let path = drawn.on(drawn.track("Critical path of late/7").unwrap());
+    let inner = path.iter().filter(|slice| slice.depth == 1);
+    let inner: Vec<_> = inner.map(|s| (s.begin, s.end, s.name.as_str())).collect();
+    for slice in [
+        (110, 190, "hog/8 waits for a timer"),
+        (300, 380, "9 runs"),
+    ] {
+        assert!(inner.contains(&slice), "{inner:?}");
+    }
 }
 
 /// In fsync, thread 7 waits with a request of its own, until a request of thread 9 ends and frees a tag.
