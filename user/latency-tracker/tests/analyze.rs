@@ -794,6 +794,13 @@ fn delays_that_cannot_be_shown_are_refused() {
         let error = wrong("compact", args);
         assert!(error.contains(expected), "{args:?}: {error}");
     }
+    // A path finds the thread in the same way.
+    let (status, _, error) = run(&mut dir.path("compact", &["--tid", "nobody"]));
+    let expected = "no thread named nobody in the trace; ";
+    assert!(status == 1 && error.contains(expected), "{error}");
+    let by = |tid: &str| run(&mut dir.path("compact", &["--tid", tid, "--json"]));
+    assert_eq!(by("find"), by("201"));
+    assert_eq!(by("find").0, 0);
     let error = wrong("ust", &["--tid", "1"]);
     assert!(
         error.contains("no event sched_switch in this trace"),

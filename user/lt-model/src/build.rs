@@ -59,7 +59,7 @@ use self::requests::Requests;
 use self::tasks::Tasks;
 use crate::context::{Context, Disk, Raiser, Vector, is_for_softirqs, is_of_softirqs};
 use crate::event::{Event, Priority, What};
-use crate::files::{Calls, FileEvent, FileName, Files};
+use crate::files::{CallFile, Calls, FileEvent, Files};
 use crate::ids::ThreadId;
 use crate::limits::{Function, Signs};
 use crate::locks::Handovers;
@@ -141,7 +141,7 @@ pub struct Builder {
     files: Files,
     /// Time at which the events that show files end, if declared. No file is known after that time.
     files_until: Option<u64>,
-    /// The calls whose file is known.
+    /// The calls whose file or descriptor is known.
     calls: Calls,
     signs: Signs,
     handovers: Handovers,
@@ -365,14 +365,14 @@ impl Builder {
         self.check_limit();
     }
 
-    /// Keeps the file of a call, if it is wanted.
-    fn keep_call(&mut self, thread: ThreadId, (begin, end): (u64, u64), file: FileName) {
+    /// Keeps the file or descriptor of a call, if it is wanted.
+    fn keep_call(&mut self, thread: ThreadId, (begin, end): (u64, u64), file: CallFile) {
         if begin < end && end > self.tasks.keep && self.tasks.wants(thread, begin, end) {
             self.calls.push(thread, (begin, end), file);
         }
     }
 
-    /// Keeps the files of the calls in flight, which are known only up to `time`.
+    /// Keeps the files and descriptors of the calls in flight, which are known only up to `time`.
     fn cut_calls(&mut self, time: u64) {
         let calls: Vec<_> = self.files.in_flight().collect();
         for (tid, begin, file) in calls {

@@ -10,7 +10,8 @@
 )]
 
 use lt_model::{
-    Access, Builder, Event, FileEvent, FilePath, Kept, Sleep, SwitchedOut, ThreadId, Wanted, What,
+    Access, Builder, CallFile, Event, FileEvent, FilePath, Kept, Sleep, SwitchedOut, ThreadId,
+    Wanted, What,
 };
 use peak_alloc::PeakAlloc;
 
@@ -273,7 +274,7 @@ fn short_threads_with_files() {
     for number in [0, TURNS / 2, TURNS - 1] {
         let thread = model.by_tid(child(number)).next().unwrap();
         let (begin, end) = reads[number as usize];
-        let file = model.file(thread, begin, end);
+        let file = model.file(thread, begin, end).and_then(CallFile::name);
         let expected = format!("/var/lib/file-{}", number % 100);
         assert_eq!(file.map(|file| model.file_name(file)), Some(&expected[..]));
     }

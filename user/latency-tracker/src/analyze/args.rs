@@ -28,7 +28,7 @@ Examples:
 const PATH_EXAMPLES: &str = "\
 Examples:
   latency-tracker analyze path /srv/slow/0001/trace --tid 812
-  latency-tracker analyze path trace --tid 812 --from +2s --to +2500ms
+  latency-tracker analyze path trace --tid xinit --from +2s --to +2500ms
   latency-tracker analyze path trace --tid 812 --min 1ms --depth 1
   latency-tracker analyze path trace --tid 812 --json | jq .causes
   latency-tracker analyze path trace --tid 812 --perfetto 812.pftrace
@@ -71,6 +71,7 @@ Examples:
   latency-tracker analyze delays trace --tid 812 --min 1ms --depth 1 --top 10
   latency-tracker analyze delays trace --tid 812 --json | jq '.segments[].sums'
   latency-tracker analyze delays trace --tid 812 --folded | flamegraph.pl
+  latency-tracker analyze delays trace --tid 812 --perfetto 812.pftrace
   latency-tracker analyze delays trace --tid 812 --html 812.html
   latency-tracker analyze delays trace --tid 812 --svg 812.svg
   latency-tracker analyze delays trace --tid 812 --csv >812.csv
@@ -97,6 +98,10 @@ The trace needs sched_switch and sched_waking; sched_process_fork shows
 ancestors, and system calls, irq_handler_*, irq_softirq_*,
 timer_hrtimer_expire_* and x86_irq_vectors_* add detail. The files of system
 calls need the events that `latency-tracker analyze syscalls --help` lists.
+
+https://ui.perfetto.dev opens the file that --perfetto writes. It shows the
+states of the thread, the chains of its waits as a path, and the CPUs and active
+threads at that time; arrows are wakeups.
 
 The file of --html has the report, a time line and tables; it needs no network.
 The picture of --svg is this time line. Without a thread, --html has the report
@@ -180,8 +185,8 @@ pub(crate) struct DelaysArgs {
     /// Follow a chain of waiting threads down to this depth: 0 shows the thread itself.
     #[arg(long, value_name = "THREADS")]
     pub(crate) depth: Option<usize>,
-    /// Show all states, and each wait on a separate line; without a thread, show all threads.
-    #[arg(short, long, conflicts_with = "min")]
+    /// Show all states and all stays, and each wait on a separate line; without a thread, show all threads.
+    #[arg(short, long, conflicts_with_all = ["min", "top"])]
     pub(crate) all: bool,
     /// Print one JSON object, with all stays and all waits or, without a thread, all threads.
     #[arg(short, long, conflicts_with_all = ["top", "min", "depth", "all"])]
@@ -192,6 +197,9 @@ pub(crate) struct DelaysArgs {
     /// Print the time by state and chain of causes as folded stacks, in ns, for flame graphs.
     #[arg(long, conflicts_with_all = ["top", "min", "depth", "all", "json", "csv"])]
     pub(crate) folded: bool,
+    /// Also write the states and the chains of waits for ui.perfetto.dev; an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) perfetto: Option<PathBuf>,
     /// Also write the report as a page for a browser, in one file; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -200,7 +208,7 @@ pub(crate) struct DelaysArgs {
     pub(crate) svg: Option<PathBuf>,
     /// Keep at most this much of the trace in memory, and read a larger trace twice. The report itself takes
     /// additional memory.
-    #[arg(long, value_name = "SIZE", conflicts_with_all = ["event", "html", "svg"])]
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["event", "perfetto", "html", "svg"])]
     pub(crate) max_memory: Option<Size>,
     #[command(flatten)]
     pub(crate) parquet: ParquetArgs,
@@ -210,9 +218,9 @@ pub(crate) struct DelaysArgs {
 pub(crate) struct PathArgs {
     /// The directory of the trace.
     pub(crate) trace: PathBuf,
-    /// The thread ID.
-    #[arg(short, long)]
-    pub(crate) tid: i32,
+    /// The thread ID, or the name if only one thread has it.
+    #[arg(short, long, value_name = "TID|NAME")]
+    pub(crate) tid: String,
     /// Start of the path; by default the start of the trace or, if later, of the thread.
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub(crate) from: Option<When>,

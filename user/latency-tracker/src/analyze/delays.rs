@@ -6,13 +6,15 @@
 //! ```text
 //! trace --range.rs--> thread and range --lt_model::why::delays--> segments --tree.rs---> states, stays
 //!         |                                                               |--chains.rs-> chains of waits
-//!         |                                                               `--page.rs---> an HTML page, a picture
+//!         |                                                               |--page.rs---> an HTML page, a picture
+//!         |                                                               `--picture.rs> a trace for Perfetto
 //!         `---------> range of all threads --threads.rs--> a row for each thread
 //! ```
 
 mod chains;
 mod json;
 mod page;
+mod picture;
 mod range;
 #[cfg(test)]
 mod tests;
@@ -44,7 +46,8 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
     if args.tid.is_none() && args.event.is_none() {
         return threads::run(args);
     }
-    out::file::check([&args.html, &args.svg].into_iter().flatten())?;
+    let files = [&args.perfetto, &args.html, &args.svg];
+    out::file::check(files.into_iter().flatten())?;
     let interrupted = interrupted()?;
     let output = Output::open(&args.parquet, &args.trace, "delays", alerts, &interrupted)?;
     let mut finder = range::finder(args);
@@ -96,6 +99,9 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
         };
         report.page(args, notes, limits)
     };
+    if let Some(file) = &args.perfetto {
+        report.draw_picture(file, &interrupted)?;
+    }
     if let Some(file) = &args.html {
         page(bars_of_each(1))?.write(file)?;
     }
@@ -189,7 +195,10 @@ impl Report<'_> {
             Nanos(to - from)
         )];
         self.ancestors(&mut lines);
-        let top = args.top.unwrap_or(STAYS);
+        let top = match args.all {
+            true => usize::MAX,
+            false => args.top.unwrap_or(STAYS),
+        };
         let least = match top {
             0 => u64::MAX,
             _ => self.least(args),
@@ -204,10 +213,13 @@ impl Report<'_> {
         }
         if top > 0 {
             lines.push(String::new());
-            lines.push(format!(
-                "Longest stays, at most {top} in each state{}",
-                at_least(least)
-            ));
+            lines.push(match args.all {
+                true => "All stays in each state, the longest first".into(),
+                false => format!(
+                    "Longest stays, at most {top} in each state{}",
+                    at_least(least)
+                ),
+            });
             lines.extend(tree::longest(&trees, top));
         }
         lines.push(String::new());

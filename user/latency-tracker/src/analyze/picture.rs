@@ -11,6 +11,8 @@
 //!           b/8        ...                                      ^ an arrow from here to the wakeup of a/7
 //! ```
 //!
+//! A picture of delays also has a track with the states of the thread.
+//!
 //! Slices are labelled with the words of the text output, and clipped to the drawn time. Threads are drawn if they are
 //! on a path or did anything but sleep.
 
@@ -38,6 +40,7 @@ pub(crate) struct Picture<'a> {
     /// Start and end of the drawn time.
     pub(crate) range: (u64, u64),
     pub(crate) alerts: Vec<Alarm>,
+    pub(crate) states: Vec<States>,
     pub(crate) paths: Vec<Way<'a>>,
 }
 
@@ -46,6 +49,13 @@ pub(crate) struct Alarm {
     pub(crate) name: String,
     pub(crate) range: (u64, u64),
     pub(crate) values: Vec<(&'static str, Value)>,
+}
+
+/// The states of a thread to draw.
+pub(crate) struct States {
+    pub(crate) title: String,
+    /// Start, end and text of each stay in a state, in time order.
+    pub(crate) stays: Vec<(u64, u64, String)>,
 }
 
 /// A path to draw.
@@ -85,6 +95,12 @@ impl Picture<'_> {
             };
             drawing.slice(track, alarm.range, &alarm.name, details)?;
             tops.push(track);
+        }
+        for states in &self.states {
+            let track = drawing.writer.track(&states.title, None)?;
+            for (begin, end, text) in &states.stays {
+                drawing.slice(track, (*begin, *end), text, Details::default())?;
+            }
         }
         for (way, waits) in self.paths.iter().zip(&waits) {
             let title = format!("Critical path of {}", name(self.model, way.thread));
@@ -325,6 +341,6 @@ impl Drawing<'_> {
 }
 
 #[cfg(test)]
-mod pftrace;
+pub(super) mod pftrace;
 #[cfg(test)]
 pub(super) mod tests;

@@ -13,7 +13,7 @@
 //! Working, interrupted, blocked and unknown time add up exactly to the range. Before a thread exists, its closest
 //! existing ancestor stands in for it, since only this ancestor could have created the thread sooner.
 
-use crate::{Class, FileName, Interval, Model, State, ThreadId, Unrecorded, Wanted};
+use crate::{CallFile, Class, Interval, Model, State, ThreadId, Unrecorded, Wanted};
 
 use super::beside::Nothing;
 use super::cause::{Cause, plain};
@@ -47,8 +47,8 @@ pub struct Stay {
     pub cause: Cause,
     /// The thread that woke it; `None` if the wait has another cause, for example if a tracer stopped the thread.
     pub by: Option<ThreadId>,
-    /// The file of the system call in which it is, if known.
-    pub file: Option<FileName>,
+    /// The file of the system call in which it is, or its descriptor, if known.
+    pub file: Option<CallFile>,
     /// Whether it is known to be outside of all system calls. Noted only of a thread that works or is blocked.
     pub outside: bool,
     /// Whether it was still blocked when the recording ended.

@@ -18,7 +18,7 @@
 //! it, so no thread occurs twice in a chain, and the recursion ends.
 
 use crate::{
-    Context, FileName, Handler, Helper, Interval, Kind, Model, Name, Raiser, Request, Sleep, State,
+    CallFile, Context, Handler, Helper, Interval, Kind, Model, Name, Raiser, Request, Sleep, State,
     ThreadId, Unrecorded, Vector, Waker, WakerId, Wanted,
 };
 
@@ -61,8 +61,8 @@ pub struct Wait {
     pub thread: ThreadId,
     /// The kind of wait.
     pub kind: Waited,
-    /// The file of the system call in which the thread waited, if known.
-    pub file: Option<FileName>,
+    /// The file of the system call in which the thread waited, or its descriptor, if known.
+    pub file: Option<CallFile>,
     /// The waker that ended it, if recorded.
     pub waker: Option<WakerId>,
     /// The other thread whose pieces explain the wait; `None` if there is none, as for a timer or a device.

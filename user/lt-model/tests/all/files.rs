@@ -2,7 +2,7 @@
 
 //! The files that system calls work on, from lists of events with known results.
 
-use lt_model::{Access, Builder, FileEvent, FilePath, SwitchedOut, What};
+use lt_model::{Access, Builder, CallFile, FileEvent, FilePath, SwitchedOut, What};
 
 use crate::made::{S, at, switch};
 
@@ -134,11 +134,18 @@ impl Script {
 
     /// The files of all reads; `-` if not known.
     fn files(self) -> String {
+        self.shown(|_| "-".into())
+    }
+
+    /// The files of all reads; if not known, what `or` makes of the descriptor.
+    fn shown(self, or: impl Fn(Option<i32>) -> String) -> String {
         let model = self.builder.finish();
         let file = |(tid, begin, end): (i32, u64, u64)| {
             let mut threads = model.by_tid(tid);
             let file = threads.find_map(|thread| model.file(thread, begin, end));
-            file.map_or("-", |file| model.file_name(file))
+            let name = file.and_then(CallFile::name);
+            let descriptor = file.and_then(CallFile::descriptor);
+            name.map_or_else(|| or(descriptor), |name| model.file_name(name).to_string())
         };
         let files: Vec<_> = self.reads.into_iter().map(file).collect();
         files.join(" ")
@@ -544,6 +551,27 @@ fn names_have_a_limited_size() {
     }
     assert!(s.builder.bytes() < 3 << 20, "{}", s.builder.bytes());
     assert_eq!(s.files(), "/file-0 -");
+}
+
+#[test]
+fn a_call_on_an_unknown_file_has_its_descriptor() {
+    let mut s = Script::new();
+    s.reads(0, &[3]);
+    s.opens(0, "/a", 3);
+    s.reads(0, &[3]);
+    // The number is the call's own argument, even if another thread closes the descriptor meanwhile.
+    s.begins(0, "read", Access::On(3));
+    let begin = s.now;
+    s.closes(1, 3);
+    s.ends(0, "read", 1);
+    s.reads.push((s.running[0], begin, s.now));
+    // The file is not behind the descriptor of its directory.
+    s.begins(0, "fstatat", Access::Path(path("b", Some(3))));
+    let begin = s.now;
+    s.ends(0, "fstatat", 0);
+    s.reads.push((s.running[0], begin, s.now));
+    let or = |fd: Option<i32>| fd.map_or("-".into(), |fd| fd.to_string());
+    assert_eq!(s.shown(or), "3 /a 3 -");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use lt_common::out;
 use lt_model::why::{self, Cause, Segment, Wait, Waited};
-use lt_model::{FileName, ThreadId};
+use lt_model::{CallFile, Context, State, ThreadId};
 use lt_proc::Nanos;
 
 use super::super::args::DelaysArgs;
@@ -49,7 +49,7 @@ struct Node<'w> {
 type Reason = (
     ThreadId,
     Waited,
-    Option<FileName>,
+    Option<CallFile>,
     Option<ThreadId>,
     Option<Cause>,
     Vec<usize>,
@@ -94,11 +94,11 @@ impl Report<'_> {
             return vec!["No wait is recorded.".into()];
         }
         let mut lines = vec![format!("Waits and what ended them{}", at_least(part.least))];
-        lines.extend(table(&["NR", "FROM", "TOOK", "WAIT"], &rows.rows));
+        lines.extend(table(&["NR", "FROM", "TO", "TOOK", "WAIT"], &rows.rows));
         lines
     }
 
-    /// `in read: woken by server/526`, preceded by the name of the thread unless `own` is set.
+    /// `in read: woken by server/526 while working in write`, preceded by the name of the thread unless `own` is set.
     pub(super) fn wait_text(&self, wait: &Wait, own: bool) -> String {
         let words = self.words();
         let who = match own {
@@ -121,7 +121,31 @@ impl Report<'_> {
         };
         let helper = wait.by.filter(|_| wait.cause.is_some());
         let helper = helper.map(|by| format!(", handled by {}", words.name(by)));
-        format!("{who}{place}: {end}{}", helper.unwrap_or_default())
+        let state = self.state_of_waker(wait);
+        format!("{who}{place}: {end}{state}{}", helper.unwrap_or_default())
+    }
+
+    /// ` while working in write`: the state of a waker at the wakeup; empty if no thread ended the wait.
+    fn state_of_waker(&self, wait: &Wait) -> String {
+        let waker = wait.waker.and_then(|waker| self.model.waker(waker));
+        let (Some(waker), Some(by)) = (waker, self.woken_by(wait)) else {
+            return String::new();
+        };
+        if let Some(Context::Softirq { vector, .. }) = waker.context {
+            return format!(" while working in softirq {}", vector.name());
+        }
+        // A thread that is not part of the chain, or that acted after the range, may not have been kept.
+        let is_kept = wait.by == Some(by) && waker.time <= wait.end;
+        let thread = self.model.thread(by).filter(|_| is_kept);
+        let before = waker.time.saturating_sub(1);
+        let state = thread.and_then(|thread| thread.between(before, waker.time).next_back());
+        match state.map(|interval| interval.state) {
+            Some(State::Running(Some(call))) => {
+                format!(" while working in {}", self.words().text(call))
+            }
+            // Only a thread that runs can wake another.
+            _ => " while working".into(),
+        }
     }
 }
 
@@ -197,6 +221,7 @@ impl Rows<'_> {
             let number = self.next;
             self.next += 1;
             let first = run.first().map_or(longest.wait, |node| node.wait);
+            let last = run.last().map_or(longest.wait, |node| node.wait);
             let own = depth == 0 && self.report.segments.len() == 1;
             let mut text = self.report.wait_text(longest.wait, own);
             if run.len() > 1 {
@@ -213,7 +238,8 @@ impl Rows<'_> {
                 text += &format!("; the waits below are those of row {earlier}");
             }
             let total = run.iter().map(|node| took(node.wait)).sum();
-            self.push(Some((number, first.begin, total)), depth, text);
+            let range = (first.begin, last.end);
+            self.push(Some((number, range, total)), depth, text);
             if earlier.is_some() {
                 continue;
             }
@@ -235,11 +261,12 @@ impl Rows<'_> {
         }
     }
 
-    fn push(&mut self, cells: Option<(usize, u64, u64)>, depth: usize, text: String) {
-        let cells = cells.map_or_else(Default::default, |(number, from, took)| {
+    fn push(&mut self, cells: Option<(usize, (u64, u64), u64)>, depth: usize, text: String) {
+        let cells = cells.map_or_else(Default::default, |(number, (from, to), took)| {
             [
                 number.to_string(),
                 from.to_string(),
+                to.to_string(),
                 Nanos(took).to_string(),
             ]
         });

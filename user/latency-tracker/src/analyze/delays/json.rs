@@ -2,8 +2,8 @@
 
 //! The report for programs: all stays and all waits; times are ns of the trace's clock.
 
-use lt_model::Class;
 use lt_model::why::{Segment, Stay, Wait, Waited};
+use lt_model::{CallFile, Class};
 use serde::Serialize;
 
 use super::super::show::{CauseJson, Thread};
@@ -48,6 +48,9 @@ pub(super) struct State {
     /// The file of the system call.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
+    /// The descriptor of the system call, if its file is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    descriptor: Option<i32>,
     /// The thread that ended the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     woken_by: Option<Thread>,
@@ -73,6 +76,9 @@ struct WaitJson {
     syscall: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
+    /// The descriptor of the system call, if its file is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    descriptor: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     woken_by: Option<Thread>,
 }
@@ -126,6 +132,7 @@ impl Report<'_> {
             class: class(stay.class()),
             cause: words.cause_json(stay.cause),
             file: words.file_json(stay.file),
+            descriptor: stay.file.and_then(CallFile::descriptor),
             woken_by: stay.by.map(|by| words.thread_json(by)),
             outside: stay.outside,
             open: stay.open,
@@ -147,6 +154,7 @@ impl Report<'_> {
             cause: wait.cause.map(|cause| words.cause_json(cause)),
             syscall: call.map(|call| self.model.names.text(call).to_string()),
             file: words.file_json(wait.file),
+            descriptor: wait.file.and_then(CallFile::descriptor),
             woken_by: self.woken_by(wait).map(|by| words.thread_json(by)),
         }
     }

@@ -2,6 +2,8 @@
 
 //! The text of reports about known events.
 
+use std::sync::atomic::AtomicBool;
+
 use clap::Parser;
 use lt_model::{
     Access, Builder, Disk, Event, FileEvent, FilePath, Sleep, Stage, SwitchedOut, What, why,
@@ -10,6 +12,7 @@ use proptest::prelude::*;
 
 use super::super::args::{AnalyzeCommand, DelaysArgs};
 use super::super::made::{R, S, at, completed, model, request, switch, timer, waking};
+use super::super::picture::pftrace::Pftrace;
 use super::super::picture::tests::events;
 use super::threads::Threads;
 use super::*;
@@ -100,12 +103,14 @@ fn a_chain_that_was_shown_is_referred_to() {
     assert_eq!(
         below(&lines, "Waits and what ended them"),
         [
-            "NR  FROM   TOOK  WAIT",
-            " 1   100  110ns  in read: woken by hog/8",
-            " 2   110   80ns    hog/8 in no recorded system call: a timer",
-            " 3   300   80ns  in no recorded system call: woken by 9",
-            "                   9 meanwhile: working 80ns (in no recorded system call 80ns)",
-            " 4   500  110ns  in read: woken by hog/8; the waits below are those of row 1",
+            "NR  FROM   TO   TOOK  WAIT",
+            " 1   100  210  110ns  in read: woken by hog/8 while working",
+            " 2   110  190   80ns    hog/8 in no recorded system call: a timer",
+            " 3   300  380   80ns  in no recorded system call: woken by 9 while working",
+            "                        9 meanwhile: working 80ns (in no recorded system call",
+            "                        80ns)",
+            " 4   500  610  110ns  in read: woken by hog/8 while working; the waits below",
+            "                      are those of row 1",
         ]
     );
 }
@@ -138,7 +143,7 @@ fn all_waits_are_shown_on_request_and_waits_too_deep_or_too_short_are_not() {
     // The waits for thread 8 are consecutive among the shown waits.
     let long = of(&["--min", "100"]);
     assert!(
-        long[1].ends_with("in read: woken by hog/8; 2 times, up to 110ns"),
+        long[1].ends_with(" 100  610  220ns  in read: woken by hog/8 while working; 2 times, up to"),
         "{long:?}"
     );
     let short: Vec<_> = long
@@ -161,11 +166,11 @@ fn waits_for_one_reason_are_one_row() {
     assert_eq!(
         below(&lines(&events, 500, &[]), "Waits and what ended them"),
         [
-            "NR  FROM   TOOK  WAIT",
-            " 1   100  150ns  in no recorded system call: woken by hog/8; 3 times, up to",
-            "                 60ns",
-            "                   hog/8 during the longest: working 60ns (in no recorded",
-            "                   system call 60ns)",
+            "NR  FROM   TO   TOOK  WAIT",
+            " 1   100  350  150ns  in no recorded system call: woken by hog/8 while working;",
+            "                      3 times, up to 60ns",
+            "                        hog/8 during the longest: working 60ns (in no recorded",
+            "                        system call 60ns)",
         ]
     );
 }
@@ -219,11 +224,81 @@ fn rare_states_are_summed_up_unless_all_are_requested() {
         few.iter().filter(|line| line.contains("    in ")).count(),
         12
     );
-    let all = of(&["--top", "0", "--all"]);
+    let all = of(&["--all"]);
+    let states = all.split(|line| line.is_empty()).next().unwrap();
     assert_eq!(
-        all.iter().filter(|line| line.contains("    in ")).count(),
+        states
+            .iter()
+            .filter(|line| line.contains("    in "))
+            .count(),
         21
     );
+    // All 41 stays are in one state, and each is in one of the states below.
+    let stays = below(&all, "All stays in each state, the longest first");
+    assert_eq!(stays.len(), 1 + 41 + 41, "{stays:?}");
+}
+
+#[test]
+fn all_cannot_be_combined_with_the_limits_that_it_lifts() {
+    let all = ["lt", "analyze", "delays", "trace", "--tid", "7", "--all"];
+    for limit in [["--top", "10"], ["--min", "1ms"]] {
+        let error = Cli::try_parse_from([&all[..], &limit].concat()).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("cannot be used with"), "{error}");
+    }
+}
+
+#[test]
+fn a_waker_has_its_state_at_the_wakeup() {
+    let all = [
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        switch(100, 0, 7, S, 0),
+        at(150, 1, What::Call { name: b"write" }),
+        waking(180, 1, 7),
+        switch(190, 0, 0, R, 7),
+        at(200, 1, What::Return),
+        switch(300, 0, 7, S, 0),
+        at(350, 1, What::Softirq { vector: 9 }),
+        waking(360, 1, 7),
+        at(370, 1, What::SoftirqEnd { vector: 9 }),
+        switch(380, 0, 0, R, 7),
+        switch(400, 0, 7, S, 0),
+    ];
+    let waits = below(&lines(&all, 400, &[]), "Waits and what ended them");
+    let text = waits.join(" ");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("100 180 80ns in no recorded system call: woken by hog/8 while working in write"),
+        "{text}"
+    );
+    // The softirq is not the work of the thread that it interrupted.
+    assert!(
+        text.contains("300 360 60ns in no recorded system call: softirq RCU"),
+        "{text}"
+    );
+    assert_eq!(text.matches("while working").count(), 1, "{text}");
+}
+
+#[test]
+fn the_summary_of_the_last_thread_counts_the_states_that_it_leaves_out() {
+    let names: [&'static [u8]; 5] = [b"a", b"b", b"c", b"d", b"e"];
+    let mut events = vec![
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        switch(100, 0, 7, S, 0),
+    ];
+    for (place, name) in (1..).zip(names) {
+        // The first calls take the longest.
+        events.push(at(100 * place, 1, What::Call { name }));
+        events.push(at(100 * place + 90 - 10 * place, 1, What::Return));
+    }
+    events.extend([waking(600, 1, 7), switch(610, 0, 0, R, 7)]);
+    events.push(switch(700, 0, 7, S, 0));
+    let text = lines(&events, 700, &[]).join(" ");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let summary = "hog/8 meanwhile: working 500ns (in no recorded system call 200ns, in a 80ns, in b 70ns, and 3 more 150ns)";
+    assert!(text.contains(summary), "{text}");
 }
 
 #[test]
@@ -242,6 +317,34 @@ fn stacks_have_the_state_and_the_chain_behind_it() {
             "late/7;working;in no recorded system call 370",
         ]
     );
+}
+
+#[test]
+fn a_picture_has_the_states_and_the_chains_of_the_waits() {
+    let model = model(&waits());
+    let thread = model.by_tid(7).next().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("7.pftrace");
+    let stays: Vec<_> = report(&model, thread, (0, 700), |report| {
+        let interrupted = AtomicBool::new(false);
+        report.draw_picture(&file, &interrupted).unwrap();
+        let states = report.segments[0].states.iter();
+        states.map(|stay| (stay.begin, stay.end)).collect()
+    });
+    let drawn = Pftrace::read(&std::fs::read(&file).unwrap());
+    let states = drawn.on(drawn.track("States of late/7").unwrap());
+    let times: Vec<_> = states.iter().map(|s| (s.begin, s.end)).collect();
+    assert_eq!(times, stays);
+    assert_eq!(states[1].name, "blocked: in read: woken by hog/8");
+    let path = drawn.on(drawn.track("Critical path of late/7").unwrap());
+    let inner = path.iter().filter(|slice| slice.depth == 1);
+    let inner: Vec<_> = inner.map(|s| (s.begin, s.end, s.name.as_str())).collect();
+    for slice in [
+        (110, 190, "hog/8 waits for a timer"),
+        (300, 380, "9 runs"),
+    ] {
+        assert!(inner.contains(&slice), "{inner:?}");
+    }
 }
 
 /// In fsync, thread 7 waits with a request of its own, until a request of thread 9 ends and frees a tag.
@@ -386,7 +489,7 @@ fn reads(builder: &mut Builder, begin: u64, fd: i32) {
 }
 
 #[test]
-fn a_call_has_its_file_if_that_is_known() {
+fn a_call_has_its_file_or_else_its_descriptor() {
     let mut builder = Builder::new();
     builder.has_all_calls();
     builder.feed(&switch(0, 0, 0, R, 7));
@@ -410,21 +513,23 @@ fn a_call_has_its_file_if_that_is_known() {
         let stacks = report.folded();
         for expected in [
             "late/7;blocked;in read;/a;disk (interrupt 24) 50",
-            "late/7;blocked;in read;disk (interrupt 24) 50",
+            "late/7;blocked;in read;descriptor 9;disk (interrupt 24) 50",
         ] {
             assert!(stacks.iter().any(|line| line == expected), "{stacks:?}");
         }
         let lines = report.lines(&args(&[]));
         for expected in [
             "in read of /a: disk (interrupt 24)",
-            "in read: disk (interrupt 24)",
+            "in read of descriptor 9: disk (interrupt 24)",
         ] {
             assert!(lines.iter().any(|l| l.ends_with(expected)), "{lines:?}");
         }
         let json = serde_json::to_value(report.json()).unwrap();
         let waits = &json["segments"][0]["waits"];
         assert_eq!(waits[0]["file"], "/a");
+        assert_eq!(waits[0]["descriptor"], serde_json::Value::Null);
         assert_eq!(waits[1]["file"], serde_json::Value::Null);
+        assert_eq!(waits[1]["descriptor"], 9);
     });
     let pieces = why::path(&model, thread, 100, 150);
     let shown = Shown {
@@ -452,7 +557,7 @@ fn columns_have_all_states_and_waits() {
     let waits: Vec<_> = lines.iter().filter(is).collect();
     assert_eq!(
         waits[0],
-        "wait,100,210,110,0,7,late,,blocked,seen,in read: woken by hog/8,hog/8"
+        "wait,100,210,110,0,7,late,,blocked,seen,in read: woken by hog/8 while working,hog/8"
     );
     // A timer ended the sleep of the waker.
     assert!(

@@ -40,6 +40,7 @@ fn needs_no_thread(args: &DelaysArgs) -> Result<()> {
     let options = [
         ("--depth", args.depth.is_some()),
         ("--folded", args.folded),
+        ("--perfetto", args.perfetto.is_some()),
         ("--svg", args.svg.is_some()),
         ("--max-memory", args.max_memory.is_some()),
         ("--parquet", args.parquet.parquet.is_some()),

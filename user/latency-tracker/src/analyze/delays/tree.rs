@@ -179,13 +179,19 @@ impl Tree {
         }
     }
 
-    /// `working 49.80ms (user mode 49.80ms), interrupted 3.00us (runnable, waiting for a CPU 3.00us)`.
+    /// `working 49.80ms (user mode 49.80ms), interrupted 3.00us (runnable, waiting for a CPU 3.00us)`. Further states are
+    /// summed up: `and 4 more 2.00us`.
     pub(super) fn sentence(&self) -> String {
         /// Maximum number of nodes named below each node.
         const NAMED: usize = 3;
         let part = |node: &Self| format!("{} {}", node.label, Nanos(node.time));
         let with_below = |node: &Self| {
-            let below: Vec<_> = node.below.iter().take(NAMED).map(part).collect();
+            let (named, others) = node.below.split_at(node.below.len().min(NAMED));
+            let mut below: Vec<_> = named.iter().map(part).collect();
+            if !others.is_empty() {
+                let time = Nanos(others.iter().map(|node| node.time).sum());
+                below.push(format!("and {} more {time}", others.len()));
+            }
             format!("{} ({})", part(node), below.join(", "))
         };
         let all: Vec<_> = self.below.iter().map(with_below).collect();

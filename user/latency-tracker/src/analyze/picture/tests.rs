@@ -16,6 +16,7 @@ fn drawn(m: &Model, thread: ThreadId, range: (u64, u64)) -> (Vec<Piece>, Pftrace
         facts: &Facts::NONE,
         range,
         alerts: Vec::new(),
+        states: Vec::new(),
         paths: vec![Way {
             thread,
             range,
@@ -116,6 +117,7 @@ fn an_alert_is_above_its_path_and_both_may_begin_before_the_trace() {
             alarm("Alert 1 of x", (95, 105)),
             alarm("Alert 2 of x", (90, 110)),
         ],
+        states: Vec::new(),
         paths: vec![Way {
             thread,
             range: (90, 110),
@@ -155,6 +157,7 @@ fn a_signal_ends_the_drawing() {
         facts: &Facts::NONE,
         range: m.span,
         alerts: Vec::new(),
+        states: Vec::new(),
         paths: Vec::new(),
     };
     let draw = |flag| picture.draw(&mut std::io::sink(), &AtomicBool::new(flag));
