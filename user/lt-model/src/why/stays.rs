@@ -5,13 +5,13 @@
 use std::fmt;
 
 use crate::tiles::{Kinds, Tiles};
-use crate::{FileName, ThreadId};
+use crate::{CallFile, ThreadId};
 
 use super::cause::Cause;
 use super::delays::Stay;
 
 /// A stay except for its times: see [`Stay`].
-type Kind = (Cause, Option<ThreadId>, Option<FileName>, bool, bool);
+type Kind = (Cause, Option<ThreadId>, Option<CallFile>, bool, bool);
 
 /// Stays that follow each other without gaps, in 8 bytes each.
 #[derive(Clone, Default)]

@@ -37,7 +37,7 @@ impl Report<'_> {
     fn states(&self, of: &Segment) -> States {
         let words = self.words();
         let stays = of.states.iter().map(|stay| {
-            let text = branch(&words, stay).join(": ");
+            let text = branch(&words, &stay).join(": ");
             (stay.begin, stay.end, text)
         });
         States {

@@ -143,7 +143,8 @@ fn all_waits_are_shown_on_request_and_waits_too_deep_or_too_short_are_not() {
     // The waits for thread 8 are consecutive among the shown waits.
     let long = of(&["--min", "100"]);
     assert!(
-        long[1].ends_with(" 100  610  220ns  in read: woken by hog/8 while working; 2 times, up to"),
+        long[1]
+            .ends_with(" 100  610  220ns  in read: woken by hog/8 while working; 2 times, up to"),
         "{long:?}"
     );
     let short: Vec<_> = long
@@ -269,7 +270,9 @@ fn a_waker_has_its_state_at_the_wakeup() {
     let text = waits.join(" ");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        text.contains("100 180 80ns in no recorded system call: woken by hog/8 while working in write"),
+        text.contains(
+            "100 180 80ns in no recorded system call: woken by hog/8 while working in write"
+        ),
         "{text}"
     );
     // The softirq is not the work of the thread that it interrupted.
@@ -339,10 +342,7 @@ fn a_picture_has_the_states_and_the_chains_of_the_waits() {
     let path = drawn.on(drawn.track("Critical path of late/7").unwrap());
     let inner = path.iter().filter(|slice| slice.depth == 1);
     let inner: Vec<_> = inner.map(|s| (s.begin, s.end, s.name.as_str())).collect();
-    for slice in [
-        (110, 190, "hog/8 waits for a timer"),
-        (300, 380, "9 runs"),
-    ] {
+    for slice in [(110, 190, "hog/8 waits for a timer"), (300, 380, "9 runs")] {
         assert!(inner.contains(&slice), "{inner:?}");
     }
 }

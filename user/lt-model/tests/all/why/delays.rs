@@ -3,7 +3,9 @@
 //! The time of a thread by state: sums for known event lists, including the case study of Fournier and
 //! Dagenais (the start of an X server), and properties of any events.
 
-use lt_model::why::{Cause, Leaf, Segment, Stay, Total, Waited, delays, own_states, states, totals};
+use lt_model::why::{
+    Cause, Leaf, Segment, Stay, Total, Waited, delays, own_states, states, totals,
+};
 use lt_model::{Builder, Class, Event, Model, Raiser, ThreadId, Unrecorded, What};
 use proptest::prelude::*;
 
