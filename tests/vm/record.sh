@@ -66,8 +66,8 @@ for capture in 0001 0002; do
 done
 
 # Each capture has its rows, which only root may read. A request has no path.
-assert_eq "$(stat -c '%a %u' /tmp/fleet/alerts/host=web3/*.parquet | sort | uniq -c | tr -s ' ')" " 2 600 0" "files of alerts"
-assert_eq "$(stat -c '%a %u' /tmp/fleet /tmp/fleet/alerts/host=web3 | sort -u)" "700 0" "directories of rows"
+assert_eq "$(command stat -c '%a %u' /tmp/fleet/alerts/host=web3/*.parquet | sort | uniq -c | tr -s ' ')" " 2 600 0" "files of alerts"
+assert_eq "$(command stat -c '%a %u' /tmp/fleet /tmp/fleet/alerts/host=web3 | sort -u)" "700 0" "directories of rows"
 [ ! -e /tmp/fleet/edges ] || fail "a request has a path"
 
 # The oldest capture is gone, and the others are listed and shown.
