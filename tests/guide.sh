@@ -72,8 +72,8 @@ kill $recorder
 wait $recorder || fail "record --events-for delays: $(cat /lt/out/lock-calls.txt)"
 shown lock-delays latency-tracker analyze delays /tmp/calls/0001/trace --from "syscall_entry_recvfrom:$client" \
 	--event "syscall_exit_recvfrom:$client" --top 0
-has lock-delays ' in recvfrom( of [^ ]+)?: woken by server/'
-has lock-delays ' server/[0-9]+ in flock( of [^ ]+)?: woken by logger/'
+has lock-delays ' in recvfrom( of [^:]+)?: woken by server/'
+has lock-delays ' server/[0-9]+ in flock( of [^:]+)?: woken by logger/'
 has lock-delays ' logger/[0-9]+ meanwhile: interrupted [0-9]'
 ! grep -E 'No wait is recorded|no system calls' /lt/out/lock-delays.txt || fail "lock-delays: no chain of waits"
 shown lock-cpu latency-tracker analyze cpu /tmp/lock/0001/trace --from "$from" --to "$to" -n 3
