@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # scripts/example.py draws each thread of the sentence and each thread that waits, even if its own steps are too short
-# to be seen, and each disk by its name. The pages that it has written are complete, and so are their pictures.
+# to be seen, and each disk by its name. host/example-pages checks the pages that it has written.
 # timeout: 60
 
 . "$(dirname "$0")/../host.sh"
@@ -76,26 +76,3 @@ explained 'database/7 waited for kworker/0:1-events/45, which ran.'
 ! draws || fail "drew a path without a thread of the sentence"
 grep -q 'names kworker/0:1-events/45, which the path does not have' <<<"$said" || fail "the thread is not named: $said"
 cmp "$work/old" "$work/page-fsync.svg" || fail "the picture has changed"
-
-# The pages: an output that is empty, or a thread of a sentence without a lane, shows that they were not made anew.
-cd "$LT_TOP"
-python3 - README.md Documentation/guide/why-was-it-slow.md <<-'END' || fail "run scripts/example, or scripts/example --guide"
-	import re, sys
-	from pathlib import Path
-	wrong = []
-	for page in map(Path, sys.argv[1:]):
-	    text = page.read_text(encoding="utf-8")
-	    for name, output in re.findall(r"<!-- ((?:output )?[\w-]+) -->\n(.*?)<!-- end \w+ -->", text, re.S):
-	        sentence = re.search(r"^ *[0-9]+ % of the delay .*?\n\n", output, re.M | re.S)
-	        if not output.strip():
-	            wrong.append(f"{page}: {name}: no output")
-	        elif sentence and (name == "example" or name.endswith("-record")):
-	            case = name.removeprefix("output ").removesuffix("-record")
-	            picture = page.with_name(f"{page.stem}-{case}.svg")
-	            picture = Path("Documentation/wake-chain.svg") if case == "example" else picture
-	            lanes = re.findall(r'text-anchor="end">(.*)</text>', picture.read_text(encoding="utf-8"))
-	            threads = re.findall(r"[^\s(,;]+/[0-9]+(?![^\s,;:.)])", " ".join(sentence[0].split()))
-	            wrong += [f"{picture}: no lane of {thread}" for thread in threads if thread not in lanes]
-	print(*wrong, sep="\n")
-	sys.exit(bool(wrong))
-END
