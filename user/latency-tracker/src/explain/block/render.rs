@@ -266,10 +266,15 @@ impl Explanation {
     /// The largest part of the delay, in one sentence. `None` if the trace lacks the issue or the end of the request.
     pub(crate) fn verdict(&self) -> Option<String> {
         let (request, queue) = (self.request.as_ref()?, self.queue.as_ref()?);
-        if request.requeues > 0 {
+        // If the delay began before the driver returned the request, the trace lacks an earlier step of the request.
+        let start = self.alert.start().saturating_add(NEAR);
+        let returned = request.returned.as_ref();
+        let is_again = returned.is_some_and(|step| step.time > start);
+        let requeues = request.requeues + u64::from(is_again);
+        if requeues > 0 {
             return Some(format!(
                 "The driver returned the request {}: the device was busy, or failed.",
-                plural(request.requeues as usize, "time")
+                plural(requeues as usize, "time")
             ));
         }
         let (issued, completed) = (request.issued.as_ref()?, request.completed.as_ref()?);
@@ -535,6 +540,14 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line:?} is missing in\n{text}");
         }
+        // If the trace begins after an earlier issue, with which the delay began, the driver returned it meanwhile.
+        let alert = ALERT
+            .replace("queue=90000", "queue=0")
+            .replace("device=15165000 requeues=0", "device=145345000 requeues=1")
+            .replace("delay=15255000", "delay=145345000");
+        let text = explain(&alert, &trace);
+        let says = "The driver returned the request 1 time";
+        assert!(text.contains(says), "{says:?} is missing in\n{text}");
         // It times out before and after its issue; in the second case, the trace begins after the issue.
         for (device, says) in [
             ("0", "It has not been issued to the device."),
