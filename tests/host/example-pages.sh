@@ -13,7 +13,8 @@ python3 - README.md Documentation/guide/why-was-it-slow.md <<-'END' && exit
 	from pathlib import Path
 	wrong, empty = [], []
 	for page in map(Path, sys.argv[1:]):
-	    outputs = re.findall(r"<!-- ((?:output )?[\w-]+) -->\n(.*?)<!-- end \w+ -->", page.read_text(encoding="utf-8"), re.S)
+	    text = page.read_text(encoding="utf-8")
+	    outputs = re.findall(r"<!-- ((?:output )?[\w-]+) -->\n(.*?)<!-- end \w+ -->", text, re.S)
 	    if not outputs:
 	        wrong.append(f"{page}: no place for an output")
 	    missing = [f"{page}: {name}: no output yet" for name, output in outputs if not output.strip()]
