@@ -790,6 +790,10 @@ fn delays_that_cannot_be_shown_are_refused() {
             &["--max-memory", "1G"],
             "--max-memory needs a thread: name one with --tid or --event",
         ),
+        (
+            &["--perfetto", "all.pftrace"],
+            "--perfetto needs a thread: name one with --tid or --event",
+        ),
     ] {
         let error = wrong("compact", args);
         assert!(error.contains(expected), "{args:?}: {error}");

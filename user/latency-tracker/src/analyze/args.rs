@@ -80,8 +80,8 @@ Examples:
 Without --tid and --event, each thread has a row, the one with the longest wait
 first: what ended that wait, and the time of the thread by state. The last line
 is the command for the report on the first thread. In a wait, a thread is
-blocked, or waits for a CPU. --depth, --folded, --svg, --parquet and
---max-memory need a thread.
+blocked, or waits for a CPU. --depth, --folded, --perfetto, --svg, --parquet
+and --max-memory need a thread.
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC), the time since the
 start of the trace (with a +), the time of day in UTC (14:03:20.5), or the

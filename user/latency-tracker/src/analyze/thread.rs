@@ -106,16 +106,22 @@ fn not_there(model: &Model, text: &str, from: u64, to: Option<u64>) -> String {
     let Some((first, (begin, end))) = named.first().copied() else {
         return format!("no thread named {text} in the trace; {}", busiest(model));
     };
-    let number = model.thread(first).map_or(0, |thread| thread.tid);
-    let (thread, has) = match named.len() {
-        1 => (format!("thread {text}/{number} is"), "has"),
-        n => (format!("{n} threads named {text} are"), "have"),
+    let describe = |first: ThreadId, count: usize| {
+        let number = model.thread(first).map_or(0, |thread| thread.tid);
+        match count {
+            1 => (number, format!("thread {text}/{number} is"), "has"),
+            n => (number, format!("{n} threads named {text} are"), "have"),
+        }
     };
-    if named.iter().any(|(_, (a, b))| *a < to && *b > from) {
+    let in_range = |(_, (a, b)): &&(ThreadId, (u64, u64))| *a < to && *b > from;
+    let mut there = named.iter().filter(in_range);
+    if let Some((one, _)) = there.next() {
+        let (number, threads, has) = describe(*one, 1 + there.count());
         return format!(
-            "{thread} in the trace, but {has} another name at {to}, the end of the range: use --tid {number}"
+            "{threads} in the trace, but {has} another name at {to}, the end of the range: use --tid {number}"
         );
     }
+    let (_, thread, _) = describe(first, named.len());
     let place = match named.len() {
         1 => format!("from {begin} to {end}"),
         _ => format!("the first from {begin} to {end}"),
@@ -144,7 +150,7 @@ fn busiest(model: &Model) -> String {
 mod tests {
     use super::super::made::{R, S, at, model, switch};
     use super::*;
-    use lt_model::What;
+    use lt_model::{SwitchedOut, What};
 
     #[test]
     fn a_thread_outside_of_the_range_is_not_called_missing() {
@@ -173,6 +179,29 @@ mod tests {
         assert!(
             not_there(&model, "nobody", 0, Some(400))
                 .starts_with("no thread named nobody in the trace; ")
+        );
+    }
+
+    #[test]
+    fn a_thread_in_the_range_is_named_even_if_an_earlier_thread_had_the_name() {
+        let name = b"new" as &[u8];
+        let model = model(&[
+            switch(0, 0, 0, R, 7),
+            at(100, 0, What::Fork { child: 10, name }),
+            switch(200, 0, 7, S, 10),
+            switch(300, 0, 10, SwitchedOut::Dead, 7),
+            at(500, 0, What::Fork { child: 9, name }),
+            switch(600, 0, 7, S, 9),
+            switch(700, 0, 9, S, 7),
+        ]);
+        assert_eq!(
+            not_there(&model, "new", 400, Some(550)),
+            "thread new/9 is in the trace, but has another name at 550, the end of the range: use --tid 9"
+        );
+        assert_eq!(
+            not_there(&model, "new", 310, Some(400)),
+            "2 threads named new are in the trace (the first from 100 to 300), but not in the range from 310 to \
+             400: widen --from or --to"
         );
     }
 

@@ -12,6 +12,8 @@
 //!     user mode
 //! ```
 
+use std::collections::HashMap;
+
 use lt_common::out::thousands;
 use lt_model::why::{Cause, Stay, Stays};
 use lt_model::{Class, Name};
@@ -38,6 +40,8 @@ pub(super) struct Tree {
     /// Start and end of the kept stays that are in no state below.
     stays: Vec<(u64, u64)>,
     pub(super) below: Vec<Tree>,
+    /// The place of each label in `below`, until the nodes are sorted: many threads may wake one thread.
+    places: HashMap<String, usize>,
 }
 
 impl Tree {
@@ -71,6 +75,7 @@ impl Tree {
             longest: (0, 0),
             stays: Vec::new(),
             below: Vec::new(),
+            places: HashMap::new(),
         }
     }
 
@@ -97,9 +102,10 @@ impl Tree {
             self.stays.extend(&of.stays);
             return;
         };
-        let place = self.below.iter().position(|node| node.label == *label);
+        let place = self.places.get(label).copied();
         let place = place.unwrap_or_else(|| {
             self.below.push(Self::empty(label.clone()));
+            self.places.insert(label.clone(), self.below.len() - 1);
             self.below.len() - 1
         });
         self.below[place].add(rest, of);
@@ -109,6 +115,7 @@ impl Tree {
     fn finish(&mut self, next: &mut usize) {
         self.number = *next;
         *next += 1;
+        self.places = HashMap::new();
         self.below.sort_by_key(|node| std::cmp::Reverse(node.time));
         self.below.iter_mut().for_each(|node| node.finish(next));
     }
