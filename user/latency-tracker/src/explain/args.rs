@@ -37,8 +37,8 @@ the path, the same activity as a time line, and tables. It needs no network.
 The picture of --svg is this time line, for each alert.
 
 --parquet writes the alerts, and the steps of the paths of the explained ones,
-as tables for SQL over many hosts, which only you may read. A second run for the
-same trace replaces the rows of the first.";
+as tables for SQL over many hosts, which only you may read. A second run for
+the same trace replaces the rows of the first.";
 
 /// Explains why something was late, from the trace around it.
 #[derive(Debug, Args)]
