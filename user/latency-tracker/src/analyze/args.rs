@@ -100,8 +100,8 @@ timer_hrtimer_expire_* and x86_irq_vectors_* add detail. The files of system
 calls need the events that `latency-tracker analyze syscalls --help` lists.
 
 https://ui.perfetto.dev opens the file that --perfetto writes. It shows the
-states of the thread, the chains of its waits as a path, and the CPUs and active
-threads at that time; arrows are wakeups.
+states of the thread, the chains of its waits as a path, and the CPUs and
+active threads at that time; arrows are wakeups.
 
 The file of --html has the report, a time line and tables; it needs no network.
 The picture of --svg is this time line. Without a thread, --html has the report
