@@ -3,7 +3,7 @@
 #
 # The pages that scripts/example has written are complete, and their pictures have a lane for each thread that the
 # explanation names. A page with an empty output waits for the next run of scripts/example, which writes all outputs of
-# the page and draws its pictures anew: such a page is skipped, and the other pages are checked.
+# the page and draws its pictures again: such a page is skipped, and the other pages are checked.
 # timeout: 60
 
 . "$(dirname "$0")/../host.sh"

@@ -607,7 +607,7 @@ fn without_a_thread_all_threads_have_rows() {
         }
         for tid in busiest(&dir, trace) {
             let mut rows = threads.iter();
-            let row = rows.find(|row| row["thread"]["tid"].to_string() == tid);
+            let row = rows.find(|row| row["thread"]["tid"].as_u64() == tid.parse().ok());
             let row = row.unwrap();
             let (from, to) = (row["from"].to_string(), row["to"].to_string());
             let args = ["--tid", &tid, "--from", &from, "--to", &to, "--json"];

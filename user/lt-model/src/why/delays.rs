@@ -13,13 +13,13 @@
 //! Working, interrupted, blocked and unknown time add up exactly to the range. Before a thread exists, its closest
 //! existing ancestor stands in for it, since only this ancestor could have created the thread sooner.
 
-use crate::{CallFile, Class, Interval, Model, State, ThreadId, Unrecorded, Wanted};
+use crate::{Interval, Model, State, ThreadId, Unrecorded, Wanted};
 
 use super::beside::Nothing;
 use super::cause::{Cause, plain};
 use super::path::{Wait, Waited, own_waits, waits, want};
 use super::runnable;
-use super::stays::Stays;
+use super::stays::{Stay, Stays};
 
 /// A part of the requested time, and the thread that is analyzed in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,39 +34,6 @@ pub struct Segment {
     pub states: Stays,
     /// Its waits, with the waits of its wakers below: see [`waits`].
     pub waits: Vec<Wait>,
-}
-
-/// A stay of a thread in one state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stay {
-    /// Start, ns.
-    pub begin: u64,
-    /// End, ns; later than the start.
-    pub end: u64,
-    /// Its activity, or the cause of its wait: [`Cause::Blocked`] if `by` names its waker.
-    pub cause: Cause,
-    /// The thread that woke it; `None` if the wait has another cause, for example if a tracer stopped the thread.
-    pub by: Option<ThreadId>,
-    /// The file of the system call in which it is, or its descriptor, if known.
-    pub file: Option<CallFile>,
-    /// Whether it is known to be outside of all system calls. Noted only of a thread that works or is blocked.
-    pub outside: bool,
-    /// Whether it was still blocked when the recording ended.
-    pub open: bool,
-}
-
-impl Stay {
-    /// The class that the time counts toward.
-    #[must_use]
-    pub fn class(&self) -> Class {
-        self.cause.class()
-    }
-
-    /// Length, ns.
-    #[must_use]
-    pub fn took(&self) -> u64 {
-        self.end - self.begin
-    }
 }
 
 /// The time of a thread between two times, with its ancestors for the time before its creation.

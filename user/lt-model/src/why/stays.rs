@@ -5,10 +5,42 @@
 use std::fmt;
 
 use crate::tiles::{Kinds, Tiles};
-use crate::{CallFile, ThreadId};
+use crate::{CallFile, Class, ThreadId};
 
 use super::cause::Cause;
-use super::delays::Stay;
+
+/// A stay of a thread in one state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stay {
+    /// Start, ns.
+    pub begin: u64,
+    /// End, ns; later than the start.
+    pub end: u64,
+    /// Its activity, or the cause of its wait: [`Cause::Blocked`] if `by` names its waker.
+    pub cause: Cause,
+    /// The thread that woke it; `None` if the wait has another cause, for example if a tracer stopped the thread.
+    pub by: Option<ThreadId>,
+    /// The file of the system call in which it is, or its descriptor, if known.
+    pub file: Option<CallFile>,
+    /// Whether it is known to be outside of all system calls. Noted only of a thread that works or is blocked.
+    pub outside: bool,
+    /// Whether it was still blocked when the recording ended.
+    pub open: bool,
+}
+
+impl Stay {
+    /// The class that the time counts toward.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        self.cause.class()
+    }
+
+    /// Length, ns.
+    #[must_use]
+    pub fn took(&self) -> u64 {
+        self.end - self.begin
+    }
+}
 
 /// A stay except for its times: see [`Stay`].
 type Kind = (Cause, Option<ThreadId>, Option<CallFile>, bool, bool);
