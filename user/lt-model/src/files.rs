@@ -69,6 +69,31 @@ pub enum CallFile {
     Descriptor(i32),
 }
 
+/// A [`CallFile`] in four bytes: the number of a name or, with the highest bit, a descriptor.
+#[derive(Debug, Clone, Copy)]
+struct Packed(u32);
+
+impl Packed {
+    const DESCRIPTOR: u32 = 1 << 31;
+
+    /// `None` for more names or descriptors than a kernel or the memory can have.
+    fn of(file: CallFile) -> Option<Self> {
+        let (number, kind) = match file {
+            CallFile::Named(FileName(Name(number))) => (number, 0),
+            CallFile::Descriptor(number) => (u32::try_from(number).ok()?, Self::DESCRIPTOR),
+        };
+        (number < Self::DESCRIPTOR).then_some(Self(number | kind))
+    }
+
+    fn file(self) -> CallFile {
+        let number = self.0 & !Self::DESCRIPTOR;
+        match self.0 & Self::DESCRIPTOR {
+            0 => CallFile::Named(FileName(Name(number))),
+            _ => CallFile::Descriptor(number as i32),
+        }
+    }
+}
+
 impl CallFile {
     /// The name of the file, if known.
     #[must_use]

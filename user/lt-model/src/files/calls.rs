@@ -2,7 +2,7 @@
 
 //! The calls whose file or descriptor is known.
 
-use super::CallFile;
+use super::{CallFile, Packed};
 use crate::ids::ThreadId;
 use crate::list::{push, with_room};
 use crate::times::{Times, differ};
@@ -12,12 +12,12 @@ use crate::times::{Times, differ};
 struct OfThread {
     begins: Times,
     ends: Times,
-    files: Vec<CallFile>,
+    files: Vec<Packed>,
 }
 
 impl OfThread {
     /// Size of a call, in bytes.
-    const BYTES: usize = 2 * Times::BYTES + size_of::<CallFile>();
+    const BYTES: usize = 2 * Times::BYTES + size_of::<Packed>();
     /// Room for the first calls, in bytes.
     const LEAST: usize = 4 * Self::BYTES + 4 * Times::HIGH;
 }
@@ -36,6 +36,9 @@ pub(crate) struct Calls {
 impl Calls {
     /// Adds a call. It is ignored if it overlaps an earlier one of the thread: then events are missing.
     pub(crate) fn push(&mut self, thread: ThreadId, (begin, end): (u64, u64), file: CallFile) {
+        let Some(file) = Packed::of(file) else {
+            return;
+        };
         let index = thread.0 as usize;
         if let more @ 1.. = (index + 1).saturating_sub(self.threads.len()) {
             // Growing by a quarter, as in [`push`].
@@ -71,7 +74,7 @@ impl Calls {
         let of = self.threads.get(thread.0 as usize)?.as_ref()?;
         let first = of.ends.before(end);
         let file = of.files.get(first)?;
-        (of.begins.get(first)? <= begin).then_some(*file)
+        (of.begins.get(first)? <= begin).then(|| file.file())
     }
 
     /// Upper bound of the memory in use, in bytes.
