@@ -6,7 +6,7 @@ with threshold 0 that ran while the trace was recorded, for tests/vm/analyze-liv
 usage: analyze_live.py BORN LAST LINE DEVICE PACKETS
 
 It compares wakeups, waits of preempted tasks, and calls of the tasks with ids after BORN, up to LAST, and not in
-/tmp/alive; their calls of futex once more, with operation and address; handlers of LINE; softirqs HI; and requests of
+/tmp/alive; their futex calls once more, with operation and address; handlers of LINE; softirqs HI; and requests of
 DEVICE. /tmp has the alerts of each instance, and the report of each analysis as JSON. The loopback device sent and
 received PACKETS packets.
 

@@ -7,7 +7,7 @@ usage: bench.py report FILE WORD...   checks the invariants of FILE, the output 
        bench.py tasks                 prints policy, priority and CPUs of each task
        bench.py same OLD              checks that no task has changed since OLD, the output of `tasks`
        bench.py runs PID              waits until PID has a thread under test on CPU 1 and a watching thread on CPU 0,
-                                      both recognized by their priorities
+                                      both recognised by their priorities
        bench.py ends PID SIGNAL       sends the signal; prints how many ms the thread under test continued
        bench.py disturb SAID WORD...  once the file SAID shows that the loop runs, runs a slow handler on CPU 1
                                       (lt_causes; `how=tasklet`: its tasklet), repeatedly, until all words are met:

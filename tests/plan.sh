@@ -39,7 +39,7 @@ too_late() {
 	# shellcheck disable=SC2154 # of report.sh
 	[ $((${#without_time[@]} * 5)) -gt "$total" ] || return 0
 	failed=$((failed + 1))
-	echo "FAIL too little time for the tests: ${#without_time[@]} of $total were skipped, at most a fifth may be."
+	echo "FAIL too little time for the tests: ${#without_time[@]} of $total were skipped; the limit is a fifth."
 }
 
 # host_in_run FILE: whether this test of host/ is part of the run.

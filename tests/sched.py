@@ -4,6 +4,9 @@
 
 usage: sched.py crowd PAIRS ROUNDS     processes that wake each other, and some that compute
        sched.py hog CPU MILLISECONDS   a SCHED_FIFO task wakes another task on its CPU, and keeps the CPU for that time
+       sched.py newborn CPU MS         a SCHED_FIFO task creates a process on its CPU, and keeps the CPU for that time
+       sched.py execve CPU MS          a SCHED_FIFO thread preempts the exiting leader of its process, takes over the
+                                       leader's id with execve(2), and sleeps for MS
        sched.py preempt CPU MS         a process computes, and a SCHED_FIFO process preempts it on its CPU for MS
        sched.py quota CPU CENTS MS     a process in a cgroup of its own computes for MS of CPU time with a quota of
                                        CENTS % of the CPU in each 100 ms
@@ -13,6 +16,7 @@ usage: sched.py crowd PAIRS ROUNDS     processes that wake each other, and some 
 
 import os
 import sys
+import threading
 import time
 
 
@@ -77,6 +81,29 @@ def hog(cpu, milliseconds):
     wait_for([victim])
 
 
+def newborn(cpu, milliseconds):
+    os.sched_setaffinity(0, {cpu})
+    os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(50))
+    victim = child(os.getpid)
+    print(f"hog={os.getpid()} victim={victim}", flush=True)
+    burn(milliseconds * 1_000_000)
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    wait_for([victim])
+
+
+def execve(cpu, milliseconds):
+    os.sched_setaffinity(0, {cpu})
+
+    def replace():
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+        os.execv("/bin/sleep", ["sleep", str(milliseconds / 1000)])
+
+    print(f"leader={os.getpid()}", flush=True)
+    thread = threading.Thread(target=replace)
+    thread.start()
+    thread.join()
+
+
 def preempt(cpu, milliseconds):
     os.sched_setaffinity(0, {cpu})
     victim = child(burn, (2 * milliseconds + 500) * 1_000_000)
@@ -131,8 +158,8 @@ def pipe(milliseconds):
 
 def main(words):
     what, *numbers = words
-    functions = {"crowd": crowd, "hog": hog, "preempt": preempt, "quota": quota, "sleep": sleep, "pipe": pipe}
-    functions[what](*map(int, numbers))
+    functions = [crowd, hog, newborn, execve, preempt, quota, sleep, pipe]
+    {function.__name__: function for function in functions}[what](*map(int, numbers))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Starts instances while tasks fall asleep, wake and run: no task that has run since may be pending.
+"""Starts instances while tasks fall asleep, wake and run: no task that has run since the start may be pending.
 
 usage: stock.py ROUNDS INSTANCE:TRACKER[,KEY=VALUE...]...
 

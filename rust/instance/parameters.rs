@@ -221,7 +221,7 @@ pub(crate) const fn params(threshold: u64) -> [Param; common::COUNT] {
         stack: Kind::Count { min: 0, max: DEPTH_MAX as u64 } => 16,
             "most functions in each kernel stack of an alert; 0 is none", fixed;
         worst: Kind::Switch => 0,
-            "raise the threshold to the delay of each alert: report only new maxima";
+            "raise the threshold to the longest delay: report only new maxima";
         max_alerts: Kind::Count { min: 0, max: super::raise::MAX_ALERTS } => 0,
             "most alerts in a second, further ones only counted; 0 is no limit";
     }

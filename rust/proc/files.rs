@@ -41,7 +41,7 @@ pub(crate) fn root_files(
     measure: Option<Arc<Measure>>,
 ) -> Result<Files> {
     let mut files = Files::new();
-    let mut add = |file: Result<File>| -> Result { Ok(files.push(file?, GFP_KERNEL)?) };
+    let mut add = |file: Result<File>| -> Result { files.add(file?) };
     add(dir.text(c"version", false, VersionFile))?;
     add(dir.text(c"trackers", false, TrackersFile))?;
     add(dir.text(c"stats", false, Printed(all.clone(), Alerts::show_stats)))?;
@@ -66,7 +66,7 @@ pub(crate) fn instance_files(
 ) -> Result<Files> {
     let dir = Dir::new(name, Some(parent.clone()), gid)?;
     let mut files = Files::new();
-    let mut add = |file: Result<File>| -> Result { Ok(files.push(file?, GFP_KERNEL)?) };
+    let mut add = |file: Result<File>| -> Result { files.add(file?) };
     let params = instance.kind().params.iter().enumerate();
     for (at, param) in params.filter(|(at, _)| instance.shows(*at)) {
         let name = CString::try_from_fmt(fmt!("{}", param.name))?;
@@ -76,9 +76,10 @@ pub(crate) fn instance_files(
         };
         add(dir.text(&name, !param.fixed, file))?;
     }
-    // The files are removed in reverse order. So while `stats` can be read, `created` exists, which
-    // shows whose counters these are. And if `labels`, the profile or the table is missing then,
-    // the reason is not that the instance is being removed.
+    // The files are removed in reverse order, also if a later file cannot be created. So while
+    // `stats` can be read, `created` exists, which shows whose counters these are. And if `labels`,
+    // the profile or the table is missing then, the reason is not that the instance is being
+    // removed.
     add(dir.text(c"created", false, CreatedFile(Kernel::now())))?;
     if instance.has_labels() {
         add(dir.text(c"labels", false, LabelsFile(instance.clone())))?;

@@ -38,11 +38,33 @@ mod works;
 use works::Listed;
 pub(crate) use works::Works;
 
-/// Files that are removed together.
-pub(crate) type Files = KVec<File>;
+/// Files that are removed together, in the reverse order of their creation.
+pub(crate) struct Files(KVec<File>);
 
-/// Creates the folder of an instance in another folder, with this name and group. The files are
-/// removed in the reverse order of the result. May sleep; a failure leaves nothing behind.
+impl Files {
+    pub(crate) fn new() -> Self {
+        Self(KVec::new())
+    }
+
+    /// Adds the file that was created last. If that fails, with `ENOMEM`, the file is removed.
+    pub(crate) fn add(&mut self, file: File) -> Result {
+        Ok(self.0.push(file, GFP_KERNEL)?)
+    }
+
+    /// Removes all files. May sleep.
+    pub(crate) fn clear(&mut self) {
+        while self.0.pop().is_some() {}
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Creates the folder of an instance in another folder, with this name and group. May sleep; a
+/// failure leaves nothing behind.
 pub(crate) type MakeFiles = fn(&CStr, &Arc<Dir>, Option<u32>, &Arc<dyn Instance>) -> Result<Files>;
 
 /// An instance and its files.
@@ -60,8 +82,7 @@ impl Drop for Entry {
         // Recording stops first; then the readers return.
         self.instance.shut_down();
         self.listed = None;
-        // In reverse order, so that `created` outlives the files with the counters.
-        while self.files.pop().is_some() {}
+        self.files.clear();
     }
 }
 

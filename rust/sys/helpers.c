@@ -213,11 +213,18 @@ notrace bool lt_task_waking_locked(struct task_struct *task)
 	return raw_spin_is_locked(&task->pi_lock);
 }
 
-/* Whether a task is throttled, by its cgroup's quota or SCHED_DEADLINE. */
+/*
+ * Whether a task is throttled, by its cgroup's quota or SCHED_DEADLINE. The
+ * lock of its runqueue is held.
+ *
+ * task->throttled stays set if a throttled task leaves the fair class, as by
+ * priority inheritance. The task is then no longer on the list of throttled
+ * tasks: dequeue_throttled_task()
+ */
 notrace bool lt_task_throttled(const struct task_struct *task)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
-	if (READ_ONCE(task->throttled))
+	if (READ_ONCE(task->throttled) && !list_empty(&task->throttle_node))
 		return true;
 #endif
 	return dl_prio(task->prio) && task->dl.dl_throttled;

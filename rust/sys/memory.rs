@@ -196,7 +196,7 @@ impl<T> PerCpu<T> {
     where
         T: Zeroes,
     {
-        // Each value has its own cache lines.
+        // Each value starts at a cache line.
         let align = align_of::<T>().max(64);
         // SAFETY: No requirements; may sleep.
         let base = unsafe { bindings::lt_percpu_alloc(size_of::<T>(), align) };

@@ -179,11 +179,15 @@ pub(crate) trait Observer: Target {
     /// Whether [`Observer::waking`] is called.
     const WAKINGS: bool;
 
-    /// Whether [`Observer::waking`] is called for new tasks, too, which were never asleep.
+    /// Whether [`Observer::waking_new`] is called.
     const NEW: bool;
 
     /// Called when a task is woken, by the current one or by an interrupt on top of it.
     fn waking(&self, guard: &PreemptGuard, wakee: TaskRef<'_>);
+
+    /// Called when the current task has put a new task on a runqueue. The new task was never
+    /// asleep, and has not run yet.
+    fn waking_new(&self, _guard: &PreemptGuard, _wakee: TaskRef<'_>) {}
 
     /// Called when the CPU switches from one task to another. `TIMED`: see [`probes`].
     fn switched<const TIMED: bool>(&self, guard: &PreemptGuard, switch: Switch<'_>);
@@ -198,6 +202,14 @@ callbacks! {
         // above.
         let guard = unsafe { PreemptGuard::already() };
         observer.waking(guard, wakee);
+    }
+
+    fn waking_new<T: Observer>(observer, wakee: *mut bindings::task_struct) {
+        // SAFETY: The task is valid.
+        let wakee = unsafe { TaskRef::from_raw(wakee) };
+        // SAFETY: `wake_up_new_task` holds raw spinlocks, and has interrupts off.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.waking_new(guard, wakee);
     }
 
     fn switched<T: Observer, const TIMED: bool>(
@@ -224,7 +236,7 @@ pub(crate) fn probes<T: Observer, const TIMED: bool>() -> impl Iterator<Item = P
         (
             probe!(sched_switch: switched::<T, TIMED>),
             probe!(sched_waking: waking::<T>),
-            probe!(sched_wakeup_new: waking::<T>),
+            probe!(sched_wakeup_new: waking_new::<T>),
         )
     };
     let waking = T::WAKINGS.then_some(waking);

@@ -315,7 +315,7 @@ impl<'a> TaskRef<'a> {
     }
 
     /// Whether a limit keeps the task from running: the quota of its cgroup, or its runtime of
-    /// SCHED_DEADLINE.
+    /// SCHED_DEADLINE. Only at its switch-out, when the lock of its runqueue is held.
     #[inline(always)]
     pub(crate) fn is_throttled(&self) -> bool {
         // SAFETY: Valid by the type invariant.

@@ -18,7 +18,9 @@
 //! key at a time:
 //!
 //! - *requeued* requests keep the start that they had before the driver returned them: the
-//!   submitter has been waiting since then;
+//!   submitter has been waiting since then. A request that was not inserted, and is returned before
+//!   the driver has started it, is inserted at that moment: it waits in a queue then, though
+//!   `block_rq_insert` is not hit;
 //! - *merged* requests cease to exist (`gone`, `merged`);
 //! - *partial* completions are counted; the last completion ends the event;
 //! - requests that complete without ever having been issued, such as the empty flush of an fsync,

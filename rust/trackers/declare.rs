@@ -362,8 +362,8 @@ pub(super) use parameters;
 
 /// Declares a tracker of tracepoints. A declaration has, in this order:
 ///
-/// - its name, and the operation that it measures; the words of a key; the threshold, in
-///   nanoseconds;
+/// - its name, and the operation that it measures; the number of words of a key; the
+///   threshold, in nanoseconds;
 /// - `tasks`, if it has the task filter: whether kernel threads pass it by default; `stack`, if an
 ///   alert raised at the end has the stack at that point; `stock`, the function that starts events
 ///   for operations in flight when an instance starts; `lacks`, see [`Kind::lacks`]; `own`, the
@@ -381,7 +381,8 @@ pub(super) use parameters;
 ///   describes it in the page of the ABI. If a function prints the field, the comment starts with
 ///   the names in the line: `` `arg0`, `arg1`: ``. `stored` and `printed` give the order of the
 ///   fields in the trace event and in its text, if it differs from the order in the alert line.
-///   Without `alert` there is no trace event, and `Detail` is declared elsewhere;
+///   Without `alert`, the tracker has no trace event of its own, and `Detail` is declared
+///   elsewhere;
 /// - `attach`: the type that keeps the probes attached, its constructor, and the function that
 ///   returns the missing kernel feature, if any. Or `probes`: the header of the tracepoints, their
 ///   arguments with their C types, and the method of `Probes` to call, with its arguments, each a

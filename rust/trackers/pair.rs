@@ -54,7 +54,7 @@ tracker! {
     counters {
         /// Calls of functions that the kernel could not trace.
         missed,
-        /// Hits while our readers are woken and, for functions, in our own probes; not tracked.
+        /// Hits in our own probes (functions only), or while our readers are woken; not tracked.
         own,
         /// Further starts of an operation that continues.
         again,
@@ -79,7 +79,7 @@ tracker! {
     impl {
         const NO_USER_STACK: &str = NOT_RECORDED;
 
-        // Printing them takes the number of their values, which a label does not have.
+        // Printing them requires the number of their values, which a label does not have.
         const LABELS: labels::Rules = labels::Rules::ALL.without(&["key", "begin"]);
 
         fn collect_missed(attached: &mut BothAttached) {
@@ -110,7 +110,7 @@ pub(crate) fn check(values: &Values) -> Option<(usize, &'static str)> {
             for field in fields::of(list).into_iter().flatten() {
                 match (point, field) {
                     (Point::Return, Field::Argument { .. }) => {
-                        return Some((param, "a return has no arguments, only ret"));
+                        return Some((param, "a return has no arguments; use ret"));
                     }
                     (Point::Tracepoint | Point::Entry, Field::Result) => {
                         return Some((param, "only a return has ret"));

@@ -58,8 +58,8 @@ tracker! {
         by: Actor at 1,
         /// The task that was switched out for it; 0 for an idle task, and with a timeout.
         prev: Actor at 4 if alert,
-        /// Whether it was throttled: the quota of its cgroup, or its runtime of SCHED_DEADLINE, was
-        /// used up when it was switched out.
+        /// Whether it was throttled when it was switched out: the quota of its cgroup was used up,
+        /// or its runtime of SCHED_DEADLINE was used up or yielded.
         throttled: bool at 1:45,
     }
     attach: Attachment<Probes> = |live| Attachment::new(live, sched::probes::<Probes, false>()),

@@ -148,11 +148,14 @@ pub(super) fn caller<const K: usize, const D: usize>(
     is_wanted.then(|| owner(task))
 }
 
-/// Returns the key of a task's event: the task's thread id. For trackers that have at most one
-/// event of a task at a time. No event may last across an execve(), which can change the id.
+/// Returns the key of a task's event: the task's address. For trackers that have at most one event
+/// of a task at a time, and none of a task that has exited.
+///
+/// It is not the thread id: during an execve(), a thread other than the group leader exchanges its
+/// id with the leader, which is exiting, and may be preempted at that moment.
 #[inline(always)]
 pub(super) fn key(task: &TaskRef<'_>) -> [u64; 1] {
-    [u64::from(task.tid())]
+    [task.address()]
 }
 
 /// Returns the owner of an event that starts now.

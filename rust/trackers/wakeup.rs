@@ -87,6 +87,33 @@ impl sched::Observer for Probes {
 
     #[inline(always)]
     fn waking(&self, guard: &Guard, wakee: TaskRef<'_>) {
+        self.begin_wait(guard, wakee, || wakee.is_awake());
+    }
+
+    #[inline(always)]
+    fn waking_new(&self, guard: &Guard, wakee: TaskRef<'_>) {
+        // The task is on a runqueue already, as if it were awake.
+        self.begin_wait(guard, wakee, || false);
+    }
+
+    #[inline(always)]
+    fn switched<const TIMED: bool>(&self, guard: &Guard, switch: Switch<'_>) {
+        let Switch { prev, next, state } = switch;
+        if state.is_runnable() || state.is_dead() {
+            self.drop_awake(guard, prev);
+        }
+        self.end(guard, &tasks::key(&next), move |alert| {
+            alert.prev = tasks::actor(&prev);
+            // `prev` is on this CPU until the switch is done.
+            alert.migrated = alert.target != prev.cpu();
+        });
+    }
+}
+
+impl Probes {
+    /// Starts the event of a woken or new task, unless the filter rejects the task.
+    #[inline(always)]
+    fn begin_wait(&self, guard: &Guard, wakee: TaskRef<'_>, is_awake: impl FnOnce() -> bool) {
         let engine = self.core.engine();
         TaskRef::with_current(|current| {
             if current.is(&wakee) {
@@ -107,7 +134,7 @@ impl sched::Observer for Probes {
                 target: cpu,
                 waker: tasks::actor(&current),
                 context: Context::current(),
-                awake: wakee.is_awake(),
+                awake: is_awake(),
                 ..Detail::default()
             };
             let data = record::data::<WORDS>(tasks::owner(&wakee), &known);
@@ -115,21 +142,6 @@ impl sched::Observer for Probes {
         });
     }
 
-    #[inline(always)]
-    fn switched<const TIMED: bool>(&self, guard: &Guard, switch: Switch<'_>) {
-        let Switch { prev, next, state } = switch;
-        if state.is_runnable() || state.is_dead() {
-            self.drop_awake(guard, prev);
-        }
-        self.end(guard, &tasks::key(&next), move |alert| {
-            alert.prev = tasks::actor(&prev);
-            // `prev` is on this CPU until the switch is done.
-            alert.migrated = alert.target != prev.cpu();
-        });
-    }
-}
-
-impl Probes {
     /// Drops the event of a woken task that keeps running without having slept: it has not waited.
     ///
     /// Not inlined: the registers that this needs should not be saved on every switch.

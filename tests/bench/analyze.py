@@ -6,9 +6,9 @@ usage: analyze.py LATENCY-TRACKER TRACE DIRECTORY ROUNDS [PREFIX]
 
 `path` is requested for the thread that ran the most. Shorter traces, made in DIRECTORY, have the first part of each
 stream. The best round counts: processor time, user and system. A longer trace need not have a longer path. So the path
-is also requested for the first second of the trace alone. That path is the same in each shorter trace, so that only
-reading takes more time in a longer one. The other analyses get the whole trace, `delays` for the same thread. Peak
-memory is at least this program's own, 10 to 20 MB.
+is also requested for the first second of the trace alone. A longer trace then only means more to read, unless another
+thread ran the most in it. The other analyses get the whole trace, `delays` for the same thread. Peak memory is at least
+this program's own, 10 to 20 MB.
 Prints `result` rows for report.py, their names with PREFIX.
 """
 
@@ -83,7 +83,7 @@ def main():
         second, _, _ = min(run(path + ["--from", "+0s", "--to", "+1s"]) for _ in range(int(rounds)))
         read.append((events, second))
         # only for the log
-        print(f"part {part}: {events} events, {took:.3f} s, of the path of a second {second:.3f} s")
+        print(f"part {part}: {events} events, path {took:.3f} s, path of the first second {second:.3f} s")
     # the whole trace, which is the last part
     print(f"result {prefix}path {size // 1_000_000} {int(took * 1e9)} {size}")
     print(f"result {prefix}space {size // 1_000_000} {space} {size}")

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# `make bench` runs in a checkout where nothing has been built, and prints every promised figure,
+# scripts/bench, which `make bench` calls, runs in a checkout where nothing has been built, and
+# prints every promised figure of engine, bpf and native (in make test-long, of hackbench, too),
 # also as JSON. No figure is judged, but figures are refused if the counter did not count
 # instructions. The cost of by= is written between its marks in a page, unless a figure or a mark is
 # missing. On arm64, parts other than engine are refused, and goals in instructions are left out.
-# Objects that another test also builds are not compiled twice. The module appears when `make bench`
-# builds it, and not before. The native benchmark is built with less optimization than for a
-# measurement.
+# Objects that another test also builds are not compiled twice: the module is copied when
+# scripts/bench would build it, and not before. The native benchmark is built with less optimisation
+# than for a measurement.
 # timeout: 1200
 # long-part: hackbench, which needs a machine with the full root
 # worth: a missing figure of make bench would otherwise be noticed only when it is needed

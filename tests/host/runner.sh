@@ -204,7 +204,7 @@ for limit in 60 50 40 30; do host_test t$limit 'exit 0' "# timeout: $limit\n"; d
 LT_DEADLINE=1 run 1
 for limit in 60 50 40 30; do check "^SKIP host/t$limit \\(no time\\)\$"; done
 check '^4 without time: host/t60 host/t50 host/t40 host/t30$'
-check '^FAIL too little time for the tests: 4 of 4 were skipped, at most a fifth may be\.$'
+check '^FAIL too little time for the tests: 4 of 4 were skipped; the limit is a fifth\.$'
 last '0 passed, 1 failed, 4 skipped'
 costs host/t{60,50,40,30}=SKIP
 LT_DEADLINE=99999999999 run 0

@@ -111,6 +111,8 @@
 #include <asm/apic.h>
 #include <asm/nmi.h>
 
+#include "spin.h"
+
 static unsigned int us = 2000;
 module_param(us, uint, 0644);
 MODULE_PARM_DESC(us, "how long `a while` takes, in microseconds");
@@ -181,15 +183,15 @@ static atomic_t lt_round;
 static struct task_struct *lt_idler[LT_WIDTH];
 
 /*
- * Reads the clock of the measurement, but not continuously: see irqs.c. A test that
- * has seen enough sets a smaller `us`, which ends the loop.
+ * Reads the clock of the measurement. A test that has seen enough sets a smaller `us`,
+ * which ends the loop.
  */
 static void lt_take(void)
 {
 	u64 begin = ktime_get_ns();
 
 	while (ktime_get_ns() - begin < READ_ONCE(us) * (u64)NSEC_PER_USEC)
-		udelay(5);
+		lt_spin();
 }
 
 static atomic_t lt_nmi_is_due;
@@ -201,7 +203,7 @@ static int lt_on_nmi(unsigned int type, struct pt_regs *regs)
 	if (atomic_cmpxchg(&lt_nmi_is_due, 1, 0) != 1)
 		return NMI_DONE;
 	while (ktime_get_mono_fast_ns() < end)
-		udelay(5);
+		lt_spin();
 	if (!(regs->flags & X86_EFLAGS_IF) &&
 	    (!nmi_priority || current->rt_priority == nmi_priority))
 		WRITE_ONCE(nmis, nmis + 1);
@@ -722,7 +724,7 @@ static int lt_arm(void *arg)
 	due = ktime_get_ns() + 200 * NSEC_PER_USEC;
 	hrtimer_start(&lt_timer, ns_to_ktime(due), lt_mode);
 	while (ktime_get_ns() < due + us * (u64)NSEC_PER_USEC)
-		cpu_relax();
+		lt_spin();
 	local_irq_enable();
 	return 0;
 }
@@ -746,7 +748,7 @@ static int lt_arm_wheel(void *arg)
 	lt_wheel.expires = jiffies + 2;
 	add_timer_on(&lt_wheel, lt_cpu);
 	while (ktime_get_ns() < end)
-		cpu_relax();
+		lt_spin();
 	local_irq_enable();
 	return 0;
 }

@@ -37,6 +37,7 @@
 #include <linux/uaccess.h>
 
 #include "functions.h"
+#include "spin.h"
 
 /* Uses the clock of the measurement: mdelay() uses another clock. */
 static void lt_busy(unsigned int ms)
@@ -44,7 +45,7 @@ static void lt_busy(unsigned int ms)
 	u64 end = ktime_get_ns() + ms * NSEC_PER_MSEC;
 
 	while (ktime_get_ns() < end)
-		cpu_relax();
+		lt_spin();
 }
 
 noinline int lt_fn_delay(unsigned int nth, unsigned int ms)

@@ -22,6 +22,8 @@
 #include <linux/ktime.h>
 #include <linux/module.h>
 
+#include "spin.h"
+
 static unsigned int times = 5;
 module_param(times, uint, 0444);
 MODULE_PARM_DESC(times, "how often the interrupt comes");
@@ -45,16 +47,13 @@ MODULE_PARM_DESC(number, "the number of the line (to be read)");
 static DECLARE_COMPLETION(lt_done);
 static int lt_short, lt_long;
 
-/*
- * Waits by the clock that measures the handlers: udelay() uses another clock. Does not
- * read it continuously: reading some clocks exits from the virtual machine.
- */
+/* Waits by the clock that measures the handlers: udelay() uses another clock. */
 static void lt_take(unsigned int length)
 {
 	u64 end = ktime_get_ns() + length * (u64)NSEC_PER_USEC;
 
 	while (ktime_get_ns() < end)
-		udelay(5);
+		lt_spin();
 }
 
 static irqreturn_t lt_on_short(int irq, void *data)

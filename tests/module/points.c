@@ -12,8 +12,9 @@
 #include <linux/kstrtox.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
-#include <linux/processor.h>
 #include <linux/tracepoint.h>
+
+#include "spin.h"
 
 /* The name of a tracepoint without a trace event ends in _tp. */
 DECLARE_TRACE(lt_point_begin, TP_PROTO(unsigned int ms), TP_ARGS(ms));
@@ -37,7 +38,7 @@ static int lt_points_run(const char *word, const struct kernel_param *param)
 	/* Uses the clock of the measurement: mdelay() uses another clock. */
 	end = ktime_get_ns() + ms * NSEC_PER_MSEC;
 	while (ktime_get_ns() < end)
-		cpu_relax();
+		lt_spin();
 	trace_lt_point_end_tp(ms);
 	return 0;
 }

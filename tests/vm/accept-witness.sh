@@ -25,7 +25,7 @@
 # root: full
 # icount: 1
 # append: no_hash_pointers
-# debug: no, a sanitizer takes longer between two probes than the comparison allows
+# debug: no, sanitizers add more time between two probes than the comparison allows
 # timeout: 300
 
 . /lt/tests/lib.sh

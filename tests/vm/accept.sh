@@ -8,7 +8,8 @@
 # accept(2) that fprobe misses is counted.
 #
 # The machine's clock counts instructions.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # icount: 1

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # The tables of `latency-tracker analyze` match what the trackers count at the same time, operation by operation:
-# wakeups, waits of preempted tasks, system calls, calls of futex, requests of a disk, handlers of a line and
+# wakeups, waits of preempted tasks, system calls, futex calls, requests of a disk, handlers of a line and
 # softirqs. Each instance has the threshold 0, so each operation is an alert. The load consists of tasks that wake
 # each other, compute, start and exit, calls that wait and fail, threads that take turns, direct requests, and packets
 # to this machine. LTTng has no events of contended kernel locks, nor of all ends of packets. Instead, as many packets

@@ -11,7 +11,7 @@
 # root: full
 # icount: 1
 # debug: no, a loop with a CPU to itself takes most of the time of such a machine
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # timeout: 300
 
 . /lt/tests/lib.sh

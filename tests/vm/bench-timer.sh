@@ -12,7 +12,7 @@
 # root: full
 # icount: 1
 # debug: no, on so slow a kernel a task with a CPU to itself would starve the others
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # timeout: 300
 
 . /lt/tests/lib.sh

@@ -8,7 +8,7 @@
 # long: rt
 # cpus: 2
 # root: full
-# arm64: no, Debian's kernels of arm64 have no scsi_debug
+# arm64: no, Debian's kernels for arm64 have no scsi_debug
 # timeout: 120
 
 . /lt/tests/lib.sh

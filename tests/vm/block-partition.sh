@@ -7,7 +7,7 @@
 # kernels: stock
 # long: rt
 # cpus: 2
-# arm64: no, Debian's kernels of arm64 have no scsi_debug
+# arm64: no, Debian's kernels for arm64 have no scsi_debug
 # timeout: 90
 
 . /lt/tests/lib.sh

@@ -183,7 +183,7 @@ latency-tracker run offcpu --by stack $of_victim -o /tmp/out -- python3 /tmp/thr
 says /tmp/out 'STACK COUNT .*pipe_read [0-9]+ '
 for name in w few short late; do control "-$name"; done
 
-# A mutex serializes writers to parameters of a module: three waits, which end in the waiter itself.
+# A mutex serialises writers to parameters of a module: three waits, which end in the waiter itself.
 insmod /lt/lt_works.ko ms=40
 run=/sys/module/lt_works/parameters/run
 echo slow >$run

@@ -275,7 +275,7 @@ app() {
 app taskset -c 0 python3 /tmp/app.py faults
 asked 1 2-3 --pid $app
 says interrupts "ok: "
-says policy "bad: none of its 1 threads is real-time"
+says policy "bad: none of its threads is real-time"
 says affinity "n/a: it has no real-time thread"
 says "locked memory" "bad: "
 says "page faults" "warn: "
@@ -307,7 +307,7 @@ if [ -d /sys/fs/cgroup/small ]; then
 	chrt -o -p 0 $app
 	echo $app >/sys/fs/cgroup/small/cgroup.procs
 	asked 1 2-3 --pid $app
-	says bandwidth "bad: /sys/fs/cgroup/small/cpu.max: 50000 100000 us"
+	says bandwidth "bad: /sys/fs/cgroup/small/cpu.max: 50000 of 100000 us"
 	mend bandwidth
 	assert_eq "$(cat /sys/fs/cgroup/small/cpu.max)" "max 100000" "the limit"
 fi

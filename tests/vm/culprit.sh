@@ -12,7 +12,7 @@
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # timeout: 1800
 # worth: no other test has real traces of these causes on both kernels
 

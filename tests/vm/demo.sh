@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The demonstration works on both kernels: `make demo` runs this script, too.
-# kernels: stock rt
+# The demonstration works: `make demo` runs tests/demo.sh, too.
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1

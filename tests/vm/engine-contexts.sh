@@ -6,7 +6,7 @@
 # the operations, and the pool is complete.
 # kernels: stock rt
 # cpus: 2
-# arm64: no, lt_contexts sends NMIs as only x86 does
+# arm64: no, lt_contexts can send NMIs only on x86
 # timeout: 400
 # worth: the only test with real NMIs in the middle of the engine
 

@@ -11,7 +11,7 @@
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # timeout: 900
 # long-part: all causes on rt, not only those that differ from stock
 # worth: no other test has real traces of these causes on both kernels

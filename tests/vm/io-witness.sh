@@ -16,7 +16,7 @@
 # cpus: 1
 # root: full
 # icount: 1
-# debug: no, a sanitizer takes longer between two probes than the comparison allows
+# debug: no, sanitizers add more time between two probes than the comparison allows
 # timeout: 300
 
 . /lt/tests/lib.sh

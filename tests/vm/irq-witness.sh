@@ -7,11 +7,12 @@
 #
 # The threshold is 0, so every run is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
 # other load on the host does not matter.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1
-# debug: no, a sanitizer takes longer between two probes than the comparison allows
+# debug: no, sanitizers add more time between two probes than the comparison allows
 # arm64: yes
 # timeout: 200
 

@@ -4,7 +4,8 @@
 # With by=, each value of a field has exactly the delays of its operations. The first values that occur get rows of
 # their own, and all further values share the row `other`. The rows add up exactly to the histogram. Every field that a
 # tracker lists for by= can be used; other words are refused, and the error lists the fields.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # timeout: 150
 

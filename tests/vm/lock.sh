@@ -22,7 +22,7 @@ run=/sys/module/lt_works/parameters/run
 echo slow >$run
 case $(uname -r) in *-rt-*) mutex=rtmutex ;; *) mutex=mutex ;; esac
 
-# A mutex serializes writers to parameters of a module. It is held for as long as `run` takes, here
+# A mutex serialises writers to parameters of a module. It is held for as long as `run` takes, here
 # 1.2 s. two: start a writer, and another when the first has the mutex.
 two() {
 	echo long >$run &

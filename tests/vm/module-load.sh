@@ -4,8 +4,9 @@
 # Repeated loading, use and unloading leaves nothing behind: no entry, no probe, no memory. The
 # limit for a leak depends on the number of rounds, so that 13 KiB per round are found in any number
 # of rounds.
-# kernels: stock rt
-# long-part: 100 rounds instead of 40, or 20 on rt
+# kernels: stock
+# long: rt
+# long-part: 100 rounds instead of 40
 # cpus: 2
 # arm64: yes
 # timeout: 720
@@ -49,10 +50,7 @@ if [ "$(many 100 20)" = 20 ]; then
 	for round in $(seq 20); do once "$round"; done
 	exit
 fi
-case $(uname -r) in
-	*-rt-*) first=4 last=20 ;;
-	*) first=8 last=40 ;;
-esac
+first=8 last=40
 [ "${LT_LONG:-}" != 1 ] || { first=20 last=100; }
 for round in $(seq $first); do once "$round"; done
 before=$(kernel_memory)

@@ -6,7 +6,8 @@
 # dropped unread when its socket is closed is reported with the reason. Filters by device and
 # protocol work. Merged packets are not reported. No event of a packet that GRO merges behind a
 # tunnel stays live, to be ended by a later packet.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # icount: 1

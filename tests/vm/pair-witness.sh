@@ -16,7 +16,7 @@
 # cpus: 2
 # root: full
 # icount: 1
-# debug: no, a sanitizer takes longer between two probes than the comparison allows
+# debug: no, sanitizers add more time between two probes than the comparison allows
 # timeout: 200
 
 . /lt/tests/lib.sh
@@ -36,7 +36,7 @@ writes() {
 work() {
 	hackbench -g 1 -f 4 -l 20
 	for _ in $(seq "$1"); do /usr/bin/sleep 0.005; done
-	# Sleeps use a timer of the other kind. There are many, since one in a hundred may be an exception.
+	# Sleeps use a timer of the other kind. There are many, since one in ten may be an exception.
 	echo sleep $(($1 * 3)) 1 >/proc/lt_functions
 	writes "$1"
 }

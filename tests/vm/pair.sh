@@ -8,6 +8,7 @@
 # kernels: stock
 # long: rt
 # cpus: 2
+# root: full
 # icount: 1
 # turn: 100
 # arm64: yes
@@ -44,7 +45,7 @@ refused_line "x pair $from $to end_key=none" 'comma-separated, or same: "none"'
 refused_line "x pair $from $to end_show=same" 'comma-separated, or none: "same"'
 refused_line "x pair $from $to begin_key=arg0,tid end_key=arg0" 'expected as many fields as begin_key has: "end_key"'
 refused_line "x pair $from $to begin_key=ret" 'only a return has ret: "begin_key"'
-refused_line "x pair $from end=return:lt_fn_delay end_key=arg0" 'a return has no arguments, only ret: "end_key"'
+refused_line "x pair $from end=return:lt_fn_delay end_key=arg0" 'a return has no arguments; use ret: "end_key"'
 refused_line "x pair $from $to end_show=ret" 'only a return has ret: "end_show"'
 [ ! -e $LT/x ] || fail "x is there"
 

@@ -10,7 +10,7 @@
 # root: full
 # icount: 1
 # timeout: 800
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # worth: every recipe is provoked, each with a program that does what it measures
 # debug: no, it has neither swap nor all of the filesystems
 # alone: it loads filesystems and drivers, and changes the limits for dirty pages

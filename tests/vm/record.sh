@@ -106,7 +106,7 @@ assert_eq "$(cut -d' ' -f1 $LT/control)" killed "the instance of another program
 control -killed
 
 # Ctrl-C after an alert, in the wait of --post-trigger, ends the run, with a capture. In this wait, the recorder polls
-# only its pipe for signals. The alert is of a quota: evidence.json has the counters that a trace cannot have.
+# only its socket for signals. The alert is of a quota: evidence.json has the counters that a trace cannot have.
 grep -qw cpu /sys/fs/cgroup/cgroup.controllers || fail "no quota of processors here"
 waits quota 1 50 5 # makes the cgroup
 start held --no-explain --post-trigger 1h -o /tmp/held held runqueue threshold=50ms cgroup=/lt-quota
@@ -236,7 +236,8 @@ assert_eq "$(seqs $captures/0002/alert.json)" "$seq" "the alert on a full disk"
 latency-tracker captures -o $captures | grep -E '^ *0002 .*no trace$' || fail "it has a trace"
 
 # The session daemon is killed: its helpers end, the next alert is saved, and the alert after it has
-# a trace again. The output is CTF 1.8, marked so that Trace Compass opens it.
+# a trace again. The recorder waits until the killed daemon is gone, which takes longer on a busy host, and starts
+# another before it saves the alert. The output is CTF 1.8, marked so that Trace Compass opens it.
 mount -o remount,size=64m /tmp/small
 kill -KILL "$(cat /run/lttng/lttng-sessiond.pid)"
 reads slow 1 0

@@ -16,7 +16,7 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
-# The command loads and unloads the module itself.
+# `latency-tracker run` loads and unloads the module itself.
 few_modules /lt/latency_tracker.ko null_blk
 
 # nothing_left: check that a run has removed all that it made.
@@ -136,7 +136,7 @@ says 'the command, process [0-9]+, is still running.*Not ended: 1,.*sleep/[0-9]+
 pid=$(sed -n 's/.*the command, process \([0-9]*\), is still running.*/\1/p' /tmp/run.log)
 kill "$pid" || fail "the command does not run"
 
-# Signals: the result is shown, and nothing is left. A cgroup that was removed meanwhile is named.
+# Signals: the result is shown, and nothing is left. A cgroup that was removed meanwhile is reported.
 mkdir /sys/fs/cgroup/lt-run
 for cgroup in all /lt-run; do
 	: >/tmp/run.log

@@ -4,7 +4,8 @@
 # A SCHED_FIFO process keeps a computing process off its CPU for 100 ms. This is reported once, with
 # the task that ran instead. A process with a quota of 10 % of a CPU waits for the rest of each
 # period of 100 ms. There are as many alerts as the kernel counts throttled periods, or one fewer.
-# The alerts show that the process was throttled. If the CPU was idle meanwhile, they name the idle task.
+# The alerts show that the process was throttled. If the CPU was idle meanwhile, they name the idle task. A thread
+# that takes over the id of a preempted thread does not take over its wait.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -35,6 +36,23 @@ assert_eq "$(field by_tid </tmp/alert)" "$by" "who ran instead"
 [ "$by" != "$hog" ] || assert_eq "$(field by_comm </tmp/alert)" python3 "its name"
 grep -q ' throttled=0 stack="' /tmp/alert || fail "the preempted task is said to be throttled, or has no stack"
 [ "$(field delay </tmp/alert)" -ge "${ms}000000" ] || fail "it waited $(field delay </tmp/alert) ns"
+control 'w runqueue enabled=0'
+sums_hold w
+control -w
+
+# A thread of a high priority calls execve(). It preempts the leader of its process when the leader is about to exit,
+# exchanges its id with the leader's, and sleeps. Of all its threads, only the leader waits for the CPU, and not for as
+# long as the other one sleeps.
+/bin/sleep 0
+ms=$(patiently 3000)
+control "w runqueue threshold=$((ms / 2))ms comm=python3"
+exec 3<$LT/w/alerts
+waits execve 1 "$ms" >/tmp/who
+alerts_of w /tmp/alerts
+cat /tmp/alerts
+leader=$(sed 's/leader=//' /tmp/who)
+assert_eq "$(grep -c " tid=$leader " /tmp/alerts)" 0 "alerts about a thread that slept"
+[ "$(stat w started)" -gt 0 ] || fail "no thread was preempted"
 control 'w runqueue enabled=0'
 sums_hold w
 control -w

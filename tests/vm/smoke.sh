@@ -99,7 +99,7 @@ work() {
 	rmmod lt_irqs
 	reads fast 20
 	! has_all || echo delay 3 1 >/proc/lt_functions
-	# Writes to a module's parameters are serialized, so the second writer waits for a lock.
+	# Writes to a module's parameters are serialised, so the second writer waits for a lock.
 	for _ in 1 2; do echo slow >/sys/module/lt_works/parameters/run & done
 	wait $!
 	echo 1 >/proc/sys/vm/compact_memory

@@ -5,7 +5,7 @@
 # timeout counts from the start of the instance, and so does the delay at its end, which is not in
 # the histogram. One process hangs in a system call, another waits for a mutex. A task that only
 # seems to be in a call is not listed. Filters apply. While tasks fall asleep and wake up, two
-# instances start 50 times, and neither lists a task that has run since.
+# instances start 50 times, and neither lists a task that has run since its start.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -104,7 +104,7 @@ for _ in 1 2 3 4 5 6 7 8; do
 done
 kill $busy
 
-# A mutex serializes writers to parameters of a module. On PREEMPT_RT, a task does not record what
+# A mutex serialises writers to parameters of a module. On PREEMPT_RT, a task does not record what
 # it sleeps on.
 insmod /lt/lt_works.ko ms=40
 run=/sys/module/lt_works/parameters/run

@@ -12,7 +12,7 @@
 # cpus: 2
 # root: full
 # icount: 1
-# debug: no, a sanitizer takes longer between two probes than the comparison allows
+# debug: no, sanitizers add more time between two probes than the comparison allows
 # timeout: 200
 
 . /lt/tests/lib.sh

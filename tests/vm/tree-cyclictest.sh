@@ -2,9 +2,10 @@
 # shellcheck shell=sh
 #
 # Compared with cyclictest: for each sample there is an alert of the sample's timer, whose start is
-# exactly the time that cyclictest had requested, and there are no other alerts. The delay until the
-# thread is switched in is never longer than the sample, or than the delay until it returns to user
-# space. The difference is the cost of one switch to user space.
+# exactly the time that cyclictest had requested, and the sampling thread has no other alerts. Only a
+# timer that is due as soon as it is started may have no alert. The delay until the thread is
+# switched in is never longer than the sample, or than the delay until it returns to user space. The
+# difference is the cost of one switch to user space.
 #
 # The comparison uses a real-time thread and an ordinary thread, whose timers PREEMPT_RT calls in
 # different places. It is made on a quiet machine, and on a machine whose CPU is busy and repeatedly
@@ -12,14 +13,14 @@
 #
 # The machine's clock counts instructions, so other load on the host does not matter. The machine
 # has one CPU: the emulator would alternate between two, which looks like disabled interrupts.
-# kernels: stock
-# long: rt
+# kernels: rt
+# long: stock
 # cpus: 1
 # root: full
 # icount: 1
-# debug: no, a sanitizer takes longer to return to user space than the comparison allows
+# debug: no, sanitizers delay the return to user space more than the comparison allows
 # kcsan: no, as debug
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # timeout: 200
 
 . /lt/tests/lib.sh

@@ -11,7 +11,7 @@
 # root: full
 # icount: 1
 # turn: 100
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # timeout: 400
 
 . /lt/tests/lib.sh

@@ -8,7 +8,7 @@
 # kernels: stock rt
 # cpus: 2
 # root: full
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # timeout: 300
 
 . /lt/tests/lib.sh

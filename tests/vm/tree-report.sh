@@ -12,7 +12,7 @@
 # icount: 1
 # debug: no, LTTng's modules are not built for this kernel
 # kcsan: no, as debug
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # timeout: 600
 
 . /lt/tests/lib.sh

@@ -5,12 +5,13 @@
 # known times. With interference=1, the task's alert names the three rivals with the longest times, in order, with their
 # times. A threaded interrupt is named as the interrupt, with its handler; an interrupt or NMI that preempts the thread
 # is named separately.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # icount: 1
 # turn: 100
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # timeout: 300
 
 . /lt/tests/lib.sh

@@ -20,7 +20,7 @@
 # icount: 1
 # debug: no, that kernel has no such tracer
 # kcsan: no, as debug
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # timeout: 200
 
 . /lt/tests/lib.sh

@@ -12,13 +12,14 @@
 # The threshold is 0, so every chain raises an alert. No reader runs meanwhile. The machine's clock
 # counts instructions, so other load on the host does not matter, except that an interrupt of the
 # real disk may come at any instruction.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1
-# debug: no, a sanitizer takes longer between two probes than the comparison allows
+# debug: no, sanitizers add more time between two probes than the comparison allows
 # kcsan: no, as debug
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # timeout: 300
 
 . /lt/tests/lib.sh

@@ -12,7 +12,7 @@
 # cpus: 2
 # root: full
 # icount: 1
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # timeout: 400
 # worth: the steps of each kind of wake chain; no other test has all of them
 # abi-alert: sleep 0.01

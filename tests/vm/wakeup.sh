@@ -46,14 +46,15 @@ assert_eq "$(field context </tmp/alert) $(field policy </tmp/alert) $(field prio
 exec 3<&-
 
 # The task is pending while it waits, and times out, and its end is reported, too. This holds
-# whether the CPU that searches for timeouts is another CPU or the busy one.
+# whether the CPU that searches for timeouts is another CPU or the busy one, and also for a new task.
 echo 3600s >$LT/w/threshold
-for looks in 0 1; do
-	/usr/bin/taskset -c $looks sh -c "echo 50ms >$LT/w/timeout"
+for round in '0 hog' '1 hog' '0 newborn'; do
+	looks=${round% *}
+	/usr/bin/taskset -c "$looks" sh -c "echo 50ms >$LT/w/timeout"
 	sleep 0.2
 	follow $LT/w/alerts /tmp/alerts
 	reader=$!
-	waits hog 1 800 >/tmp/who &
+	waits "${round#* }" 1 800 >/tmp/who &
 	hog=$!
 	while kill -0 $hog 2>/dev/null; do
 		cat $LT/w/pending

@@ -121,6 +121,13 @@ client=$!
 wait_until 60 grep -q sk_wait_data "/proc/$client/stack"
 why 2 'during this time: python3/[0-9]+: off the CPU in state S, for [0-9.]+ms .*waits in: .*sk_wait_data' \
 	--no-trace --over 200ms -p $client
+# The filter compares IDs of processes. The ID of another thread is refused.
+for thread in "/proc/$client/task"/*; do
+	[ "${thread##*/}" = $client ] || break
+done
+thread=${thread##*/}
+[ "$thread" != $client ] || fail "python3 has one thread"
+why 1 "-p $thread: a thread of process $client \(.*\); use -p $client" -p "$thread"
 kill $client
 wait $client || :
 

@@ -15,7 +15,7 @@
 # root: full
 # icount: 1
 # turn: 100
-# debug: no, a sanitizer takes longer between two probes than the comparison allows
+# debug: no, sanitizers add more time between two probes than the comparison allows
 # arm64: yes
 # timeout: 240
 

@@ -12,7 +12,7 @@
 # cpus: 2
 # root: full
 # icount: 1
-# arm64: no, lt_causes sends NMIs as only x86 does
+# arm64: no, lt_causes can send NMIs only on x86
 # timeout: 300
 
 . /lt/tests/lib.sh

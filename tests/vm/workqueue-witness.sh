@@ -8,12 +8,13 @@
 # wait. An item that waits when it is queued again has waited since it was first queued.
 #
 # The threshold is 0, so every work item is an alert. No reader runs meanwhile.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1
 # turn: 100
-# debug: no, a sanitizer takes longer between two probes than the comparison allows
+# debug: no, sanitizers add more time between two probes than the comparison allows
 # timeout: 200
 
 . /lt/tests/lib.sh
@@ -30,7 +31,7 @@ mkdir -p /tmp/disk
 mount /dev/disk /tmp/disk
 tracing 20000 workqueue
 work() {
-	# lt-witness accepts a larger difference for one delay in a hundred: with fewer than a hundred items, for none.
+	# lt-witness accepts a larger difference for one delay in ten, so there must be many items.
 	for _ in $(seq 15); do run slow again freed delayed behind requeue; done
 	# fio must not preempt a worker between two probes.
 	chrt --idle 0 fio --name=w --directory=/tmp/disk --rw=randwrite --bs=4k --size=4M --fsync=64 --numjobs=2 --output=/dev/null

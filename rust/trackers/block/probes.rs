@@ -278,9 +278,21 @@ impl<T: Requests<O, D>, O: Own, const D: usize> Observer for Following<T, O, D> 
 
     fn requeued(&self, rq: &Request<'_>) {
         let guard = Kernel::guard();
+        let insertion = Insertion {
+            is_begin: self.is_from_insert(),
+        };
         let found = self.core.engine().update(&guard, &[rq.id()], |event| {
             let data = event.data();
             let mut known: Detail = record::known(&data);
+            // The driver has not started the request, and the block layer keeps it in a queue now.
+            if !insertion.is_noted(&known) {
+                let now = Kernel::now();
+                known.set_operation(&rq.operation());
+                insertion.note(&mut known, now);
+                if insertion.is_begin(&known) {
+                    event.set_start(now);
+                }
+            }
             known.requeues.0 = known.requeues.0.saturating_add(1);
             known.waiting = true;
             event.set_words::<0, WORDS>(&record::data(record::owner(&data), &known));

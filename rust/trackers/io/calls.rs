@@ -122,6 +122,12 @@ fn classify(registers: &Registers<'_>, number: i64) -> Option<(Class, u32)> {
     (!registers.is_compat()).then_some((class, number as u32))
 }
 
+/// Returns the key of a task's call. No call that has a class changes the thread id.
+#[inline(always)]
+fn key(task: &TaskRef<'_>) -> [u64; 1] {
+    [u64::from(task.tid())]
+}
+
 impl Observer for Probes {
     const TASKS: bool = false;
 
@@ -156,7 +162,7 @@ impl Probes {
                 return;
             }
             let data = record::data::<WORDS>(tasks::owner(&task), &Detail::Call(class, number));
-            engine.event_in_unique(&guard, &tasks::key(&task), Kernel::now(), &data);
+            engine.event_in_unique(&guard, &key(&task), Kernel::now(), &data);
         });
     }
 
@@ -169,7 +175,7 @@ impl Probes {
             let end = Cell::new(0);
             let ended = engine.event_out_if_known(
                 &guard,
-                &tasks::key(&task),
+                &key(&task),
                 || {
                     end.set(Kernel::now());
                     end.get()

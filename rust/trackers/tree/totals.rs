@@ -67,7 +67,7 @@ const LAST_GROUP: usize = FIRST_GROUP + 143;
 const ONE: usize = LAST_GROUP + 1;
 const _: () = assert!(MAX < FIRST_GROUP);
 
-/// The words of each kind, by its number; kinds that are no steps remain 0.
+/// The words of each kind, by its number.
 type Local = [[Atomic<u64>; ONE]; Kind::LAST as usize + 1];
 
 /// The totals of an instance. See the head of this file.

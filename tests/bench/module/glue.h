@@ -40,7 +40,7 @@ void ltb_switch(struct tracepoint *tp, int prev, int next, unsigned int state);
 
 /*
  * Scenarios to measure, from start to end on this CPU. The probes attached to a
- * tracepoint are called as if it had been passed; functions are really called.
+ * tracepoint are called as if it had been hit; functions are really called.
  */
 enum ltb_what {
 	LTB_IRQ,
@@ -53,7 +53,7 @@ enum ltb_what {
 	LTB_CALLS,
 	LTB_WORK,
 	LTB_PACKET,
-	/* A packet is passed to GRO; a socket sends: ends without a start. */
+	/* A packet is passed to GRO; a socket sends: end events without a start. */
 	LTB_GRO,
 	LTB_SEND,
 	/* The first process is switched in. */

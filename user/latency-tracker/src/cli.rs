@@ -158,9 +158,9 @@ latency-tracker watch\n  latency-tracker watch slow_disk -T -d 1m\n  \
 latency-tracker watch slow_disk -n 1 --json\n  \
 latency-tracker watch slow_disk \\\n      \
 --on-alert shell,command='logger -- \"$LT_ALERT\"' --on-alert continue\n\n\
-Alerts from before the start come first, below a note. Without a name, these\n\
-include alerts of instances that no longer exist, such as those of `why`. --new\n\
-leaves them all out.\n\n\
+Alerts from before the start come first, below a note; --json prints no note.\n\
+Without a name, these include alerts of instances that no longer exist, such\n\
+as those of `why`. --new leaves them all out.\n\n\
 In a pipe, `watch` ends as soon as the reader has ended, as with `| head -n 3`.\n\n\
 A shell command gets the alert in LT_ALERT, LT_INSTANCE and LT_DELAY (ns).\n\
 LT_ALERT contains names chosen by users of this machine: quote it, after `--`."

@@ -6,6 +6,7 @@
 //! Clap knows commands, options and fixed values. Instances, trackers, recipes, `KEY=VALUE`, processes, disks, cgroups,
 //! network devices, functions and tracepoints are found here. Names that the user may not read are not offered.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
@@ -120,6 +121,32 @@ pub(crate) fn anything(typed: &OsStr) -> Vec<Word> {
 /// The running processes, by number.
 pub(crate) fn pids(typed: &OsStr) -> Vec<Word> {
     fitting(typed, processes())
+}
+
+/// The running processes, by number, and by name if no other process has it.
+pub(crate) fn pids_and_names(typed: &OsStr) -> Vec<Word> {
+    let mut all = pids(typed);
+    all.extend(fitting(typed, unique(processes())));
+    all
+}
+
+/// The names that only one of these processes has, each with the number of the process. Without names that would have
+/// to be quoted, or that are numbers.
+fn unique(processes: Vec<(String, String)>) -> Vec<(String, String)> {
+    let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (pid, name) in processes {
+        by_name.entry(name).or_default().push(pid);
+    }
+    let is_word = |name: &str| {
+        name.chars()
+            .all(|c| c.is_alphanumeric() || "-_.:/".contains(c))
+            && name.starts_with(char::is_alphabetic)
+    };
+    let only = by_name.into_iter().filter_map(|(name, mut pids)| {
+        let pid = pids.pop().filter(|_| pids.is_empty() && is_word(&name))?;
+        Some((name, pid))
+    });
+    only.collect()
 }
 
 fn processes() -> Vec<(String, String)> {
@@ -311,6 +338,23 @@ mod tests {
             .iter()
             .map(|word| word.get_value().to_string_lossy().into_owned())
             .collect()
+    }
+
+    #[test]
+    fn a_name_is_offered_if_one_process_has_it_and_it_is_a_word() {
+        let all = [
+            ("1", "systemd"),
+            ("7", "archiver"),
+            ("8", "archiver"),
+            ("9", "(sd-pam)"),
+            ("10", "Web Content"),
+            ("11", "812"),
+            ("12", "kworker/0:1"),
+        ];
+        let all = all.map(|(pid, name)| (pid.to_string(), name.to_string()));
+        let expected = [("kworker/0:1", "12"), ("systemd", "1")];
+        let expected = expected.map(|(name, pid)| (name.to_string(), pid.to_string()));
+        assert_eq!(unique(all.into()), expected);
     }
 
     #[test]

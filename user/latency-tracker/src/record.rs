@@ -50,7 +50,7 @@ use lt_common::group::{self, Change, Followed, Groups};
 use lt_common::out::{self, bytes, note};
 use lt_common::wait::{Signals, Wake};
 use lt_proc::evidence::Evidence;
-use lt_proc::{Nanos, ProcRoot};
+use lt_proc::{Nanos, ProcError, ProcRoot, Stats};
 
 pub(crate) use self::args::RecordArgs;
 use self::dates::{Dates, Jump};
@@ -788,8 +788,6 @@ impl Recorder<'_> {
                 .size()
                 .context("cannot measure the captures")?,
         );
-        let stats = self.root.stats(self.args.name()).unwrap_or_default();
-        let n = |key| out::thousands(stats.count(key));
         let failed = match history.failed {
             0 => String::new(),
             n => format!("  without a trace {n}"),
@@ -799,15 +797,27 @@ impl Recorder<'_> {
             n => format!("  not sent {n}"),
         };
         Ok(format!(
-            "captures {}{failed}{unsent}  skipped {}  disk {size} of {}\nevents {}  alerts {}  missed: alerts {}  events {}",
+            "captures {}{failed}{unsent}  skipped {}  disk {size} of {}\n{}",
             history.taken,
             history.skipped,
             bytes(self.args.disk_budget.0),
-            n("started"),
-            n("alerts"),
-            out::thousands(history.missed),
-            out::lost(&stats),
+            counters(self.root.stats(self.args.name()), history.missed),
         ))
+    }
+}
+
+/// The counters of the instance, unless they cannot be read, and the number of alerts that this run has missed. At the
+/// end of a run, the instance may be gone.
+fn counters(stats: Result<Stats, ProcError>, missed: u64) -> String {
+    let missed = format!("missed: alerts {}", out::thousands(missed));
+    match stats.map_err(anyhow::Error::from) {
+        Ok(stats) => format!(
+            "events {}  alerts {}  {missed}  events {}",
+            out::thousands(stats.count("started")),
+            out::thousands(stats.count("alerts")),
+            out::lost(&stats),
+        ),
+        Err(error) => format!("counters not readable: {error:#}  {missed}"),
     }
 }
 
@@ -892,6 +902,20 @@ mod tests {
         let text = explanation(&service, &captures, &partial, 1, &woken);
         assert!(!text.contains("No explanation"), "{text}");
         service.stopping();
+    }
+
+    #[test]
+    fn counters_that_cannot_be_read_are_not_shown_as_zero() {
+        let stats = Stats::parse("started 1200\nfull 2\nalerts 3\n").unwrap();
+        assert_eq!(
+            counters(Ok(stats), 1),
+            "events 1,200  alerts 3  missed: alerts 1  events 2 (pool full)"
+        );
+        let gone = ProcError::NoInstance("slow".into());
+        assert_eq!(
+            counters(Err(gone), 1),
+            "counters not readable: no instance named \"slow\"  missed: alerts 1"
+        );
     }
 
     #[test]

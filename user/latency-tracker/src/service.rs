@@ -29,7 +29,7 @@ const WARNING: &str = "4";
 pub(crate) struct Service {
     /// How long the service may be silent before it is killed and restarted.
     watchdog: Option<Duration>,
-    /// Whether the journal has what this process prints.
+    /// Whether the journal receives what this process prints.
     is_logged: bool,
     journal: Option<UnixDatagram>,
 }
@@ -51,8 +51,8 @@ impl Service {
         }
     }
 
-    /// Whether the journal has what this process prints: then neither a stack of user space nor an explanation may be
-    /// printed, since more users may read the journal than a capture.
+    /// Whether the journal receives what this process prints: then neither a stack of user space nor an explanation may
+    /// be printed, since more users may read the journal than a capture.
     pub(crate) fn is_logged(&self) -> bool {
         self.is_logged
     }

@@ -132,7 +132,7 @@ fn softirqs_of_a_trace_match_its_text() {
     );
 }
 
-/// A wakeup lasts from the waking of a thread that is switched out to the switch to this thread.
+/// A wakeup lasts from the waking of a thread that has been switched out until the thread is switched in.
 #[test]
 fn wakeups_of_a_trace_match_its_text() {
     let dir = traces("traces.tar.xz");
@@ -380,13 +380,13 @@ fn few_rows_are_shown_and_all_are_written() {
     assert!(rows > 10);
     let (_, text, _) = analyze(&dir, "syscalls", "all", &[]);
     assert!(
-        text.contains(&format!("System calls, by call, 5 of {rows}")),
+        text.contains(&format!("System calls (by call, 5 of {rows})")),
         "{text}"
     );
     assert!(text.contains("the longest 5\n"), "{text}");
     let (_, text, _) = analyze(&dir, "syscalls", "all", &["-n", "7"]);
     assert!(
-        text.contains(&format!("by call, 7 of {rows}")) && text.contains("the longest 7\n"),
+        text.contains(&format!("(by call, 7 of {rows})")) && text.contains("the longest 7\n"),
         "{text}"
     );
     let (_, csv, _) = analyze(&dir, "syscalls", "all", &["--csv"]);
@@ -421,7 +421,7 @@ fn the_calls_on_a_file_match_the_text() {
     let found = table(&whole, "call");
     let by_call = json(&dir, "syscalls", "all", &[]);
     assert_eq!(found["all"], table(&by_call, "call")["all"]);
-    // Thread 178 opens the file, works on it and closes it, and does so again, before other files with this descriptor.
+    // Thread 178 opens the file, works on it and closes it, and does so again, before other files get descriptor 77.
     let mut path = String::new();
     let mut calls = 0;
     for (_, _, name, fields) in lines(&dir, "all") {
@@ -454,7 +454,7 @@ fn missed(table: &Value) -> u64 {
     missed.values().map(number).sum()
 }
 
-/// A trace for each analysis.
+/// Analyses, each with a trace of its operations. No trace has all events of `io`, `reclaim` or `net`.
 const EACH: [(&str, &str); 7] = [
     ("wakeups", "compact"),
     ("sleeps", "compact"),

@@ -316,7 +316,7 @@ fn late_operations_are_grouped_by_task_subject_and_stack() {
     let row = |by: &str, at: usize| {
         let (status, out, err) = tree.run(&["--once", "--by", by]);
         assert_eq!((status, err.as_str()), (0, ""));
-        assert!(out.contains("lost: 9 alerts were overwritten"), "{out}");
+        assert!(out.contains("lost: 9 alerts overwritten"), "{out}");
         assert!(!out.contains("ALERTS (newest first)"), "{out}");
         let title = format!("BY {} (longest total first)", by.to_uppercase());
         let mut lines = out.lines().skip_while(|line| !line.ends_with(&title));
@@ -384,7 +384,7 @@ fn what_was_lost_is_shown_by_its_counter() {
     tree.write("alerts", &format!("lost=9\n{ALERT}"));
     let (_, out, _) = tree.run(&["-b", "-n", "1"]);
     assert!(
-        out.contains("lost: slow full=3 alerts_lost=4; 9 alerts were overwritten"),
+        out.contains("lost: slow full=3 alerts_lost=4; 9 alerts overwritten"),
         "{out}"
     );
     assert!(out.lines().any(|line| line.ends_with(" 7")), "{out}");

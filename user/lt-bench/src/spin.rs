@@ -3,12 +3,12 @@
 //! The loop itself, and how it reports a peak.
 //!
 //! A sample is the time between two consecutive readings of the clock. It includes what the loop
-//! does between them, statistics and the event, as in npt. At a peak, the loop posts a message to
-//! the watching thread, and spins until that thread has read the counters, so reporting a peak takes
-//! no system call. Then the loop reads the clock again, so that the time of this wait is in no
-//! sample; it is added to the time in which nothing was measured. While a snapshot is taken, the loop
-//! sleeps instead: the snapshot waits for work that the kernel does on every CPU, and on the CPU of
-//! the loop that work would wait for the loop.
+//! does between them: the statistics, and the system call of `--event`. At a peak, the loop posts a
+//! message to the watching thread, and spins until that thread has read the counters, so reporting a
+//! peak takes no system call. Then the loop reads the clock again, so that the time of this wait is
+//! in no sample; it is added to the time in which nothing was measured. While a snapshot is taken,
+//! the loop sleeps instead: the snapshot waits for work that the kernel does on every CPU, and on
+//! the CPU of the loop that work would wait for the loop.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -166,7 +166,7 @@ pub(super) fn spin(clock: &Clock, plan: &Plan, mail: &Mail, stop: &AtomicBool) -
 
 fn spin_by<C: Now>(clock: &C, plan: &Plan, mail: &Mail, stop: &AtomicBool) -> Found {
     let mut found = Found::default();
-    // Faults in the pages before the loop starts.
+    // Prefaults the pages before the loop starts.
     for _ in 0..2 {
         std::hint::black_box(&mut found.samples).merge(&Record::default());
         std::hint::black_box(&mut found.quiet).merge(&Record::default());

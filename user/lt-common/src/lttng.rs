@@ -386,12 +386,8 @@ impl Daemon {
     /// Starts a daemon if none runs; before it starts, passes its process ID to `starts`. Only root can start one: for
     /// other users, checks that they may use root's daemon.
     pub fn revive(&mut self, starts: impl FnOnce(i32)) -> Result<()> {
-        if let Some(mut child) = self.child.take() {
-            if child.try_wait()?.is_none() {
-                self.child = Some(child);
-                return Ok(());
-            }
-            kill_all(&child);
+        if is_running(&mut self.child, |pid| daemon_pid() == Some(pid))? {
+            return Ok(());
         }
         if !is_root() {
             return access::check(daemon_pid());
@@ -429,17 +425,48 @@ impl Drop for Daemon {
                 return;
             }
             let _ = kill(Pid::from_raw(pid_of(&child)), Signal::SIGTERM);
-            let end = Instant::now() + DAEMON;
             // The next run must not find a daemon that is ending.
-            while matches!(child.try_wait(), Ok(None)) {
-                if Instant::now() >= end {
-                    return;
-                }
-                std::thread::sleep(PAUSE);
+            if !has_ended(&mut child) {
+                return;
             }
         }
         kill_all(&child);
     }
+}
+
+/// Whether the daemon `child` still runs and `serves`. A daemon that is ending no longer answers, but another daemon
+/// cannot start before it is gone, so this waits for its end. After the end, kills its helpers and clears `child`.
+fn is_running(child: &mut Option<Child>, serves: impl FnOnce(i32) -> bool) -> Result<bool> {
+    let Some(daemon) = child else {
+        return Ok(false);
+    };
+    if daemon.try_wait()?.is_none() {
+        if serves(pid_of(daemon)) {
+            return Ok(true);
+        }
+        if !has_ended(daemon) {
+            bail!(
+                "LTTng's session daemon (process {}) no longer answers, and has not ended within {} s",
+                daemon.id(),
+                DAEMON.as_secs()
+            );
+        }
+    }
+    kill_all(daemon);
+    *child = None;
+    Ok(false)
+}
+
+/// Waits until the process has ended, for up to [`DAEMON`]. Returns whether it has ended.
+fn has_ended(child: &mut Child) -> bool {
+    let end = Instant::now() + DAEMON;
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() >= end {
+            return false;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    true
 }
 
 /// Stops the session daemon that a recorder left running for other users, unless they still use it.
@@ -618,6 +645,23 @@ mod tests {
         kill_all(&child);
         assert!(!child.wait().unwrap().success());
         fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_daemon_that_is_ending_does_not_run() {
+        let mut cat = Command::new("cat");
+        let cat = cat.stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut daemon = Some(cat.process_group(0).spawn().unwrap());
+        let input = daemon.as_mut().unwrap().stdin.take();
+        assert!(is_running(&mut daemon, |_| true).unwrap());
+        // The process is still there when it no longer serves, and ends once its input is closed.
+        let closes = |_: i32| {
+            drop(input);
+            false
+        };
+        assert!(!is_running(&mut daemon, closes).unwrap());
+        assert!(daemon.is_none());
+        assert!(!is_running(&mut daemon, |_| true).unwrap());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// The initial PID namespace: `PROC_PID_INIT_INO` in include/linux/proc_ns.h.
@@ -29,28 +30,81 @@ pub fn comm(proc: &Path, pid: u32) -> Option<Vec<u8>> {
     Some(comm)
 }
 
-/// The processes with this name, as `proc` shows them. The kernel keeps names of more than 15 bytes for kernel threads
-/// only. For a program, such a name is compared with the command line.
-pub fn named(proc: &Path, name: &str) -> BTreeSet<u32> {
-    let name = name.as_bytes();
-    let kept = &name[..name.len().min(NAME)];
-    let entries = fs::read_dir(proc).into_iter().flatten().flatten();
-    let with_name = entries.filter_map(|entry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        let comm = comm(proc, pid)?;
-        let has_name = comm == name || comm == kept && program(proc, pid, kept)? == name;
-        has_name.then_some(pid)
-    });
-    with_name.collect()
+/// The process of a thread, as `proc` shows it. `None` if there is no such thread.
+pub fn process_of(proc: &Path, tid: u32) -> Option<u32> {
+    let status = fs::read(proc.join(format!("{tid}/status"))).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    process.trim().parse().ok()
 }
 
-/// The name of the program that a process runs, if it starts with `kept`: the first such word of the command line,
-/// without directories. In the command line of a script, the interpreter comes first.
-fn program(proc: &Path, pid: u32, kept: &[u8]) -> Option<Vec<u8>> {
-    let words = fs::read(proc.join(format!("{pid}/cmdline"))).ok()?;
-    let words = words.split(|byte| *byte == 0);
-    let mut names = words.filter_map(|word| word.rsplit(|byte| *byte == b'/').next());
-    names.find(|name| name.starts_with(kept)).map(Into::into)
+/// The processes with this name, as `proc` shows them. The kernel keeps names of more than 15 bytes for kernel threads
+/// only. For a program, such a name is compared with the command line and the executable file.
+pub fn named(proc: &Path, name: &str) -> BTreeSet<u32> {
+    let name = name.as_bytes();
+    let kept = kept(name);
+    let has_name = |pid, comm: &[u8]| {
+        let is_cut = comm == kept && kept != name;
+        let is_program = || has_title(proc, pid, name) || has_executable(proc, pid, name);
+        comm == name || is_cut && is_program()
+    };
+    with_comm(proc, has_name)
+}
+
+/// The part that the kernel keeps of a name with more than 15 bytes, and the processes that have this part as their
+/// name. `None` for a shorter name.
+pub fn with_part(proc: &Path, name: &str) -> Option<(String, BTreeSet<u32>)> {
+    let name = name.as_bytes();
+    let kept = kept(name);
+    (kept != name).then(|| {
+        let part = String::from_utf8_lossy(kept).into_owned();
+        (part, with_comm(proc, |_, comm| comm == kept))
+    })
+}
+
+fn kept(name: &[u8]) -> &[u8] {
+    &name[..name.len().min(NAME)]
+}
+
+/// The processes for whose number and name, as `proc` shows it, `is_wanted` returns true.
+fn with_comm(proc: &Path, is_wanted: impl Fn(u32, &[u8]) -> bool) -> BTreeSet<u32> {
+    let entries = fs::read_dir(proc).into_iter().flatten().flatten();
+    let wanted = entries.filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        is_wanted(pid, &comm(proc, pid)?).then_some(pid)
+    });
+    wanted.collect()
+}
+
+/// Whether the command line has this name of a program: its first word that starts with the part that the kernel keeps,
+/// without directories. In the command line of a script, the interpreter comes first. In a title that the process has
+/// set, a colon or a space follows the name.
+fn has_title(proc: &Path, pid: u32, name: &[u8]) -> bool {
+    let Ok(words) = fs::read(proc.join(format!("{pid}/cmdline"))) else {
+        return false;
+    };
+    let mut words = words.split(|byte| *byte == 0).map(|word| {
+        let title = word.split(|byte| b": ".contains(byte)).next();
+        [base(word), base(title.unwrap_or(word))]
+    });
+    let kept = kept(name);
+    let first = words.find(|names| names.iter().any(|name| name.starts_with(kept)));
+    first.is_some_and(|names| names.contains(&name))
+}
+
+/// Whether the executable file of the process has this name.
+fn has_executable(proc: &Path, pid: u32, name: &[u8]) -> bool {
+    let file = fs::read_link(proc.join(format!("{pid}/exe")));
+    file.is_ok_and(|file| {
+        let path = file.as_os_str().as_bytes();
+        // The file may have been replaced since the start of the process.
+        base(path.strip_suffix(b" (deleted)").unwrap_or(path)) == name
+    })
+}
+
+/// The last part of a path.
+fn base(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
 /// The process `top` and its descendants, as `proc` shows them.
@@ -106,12 +160,24 @@ mod tests {
                 "/usr/bin/python3\0-u\0/usr/share/unattended-upgrade\0",
             ),
             ("13", "systemd-journal\n", ""),
+            (
+                "14",
+                "systemd-userwor\n",
+                "systemd-userwork: waiting /run...\0\0",
+            ),
+            ("15", "systemd-userwor\n", "/usr/lib/systemd-userworker\0"),
             ("self", "orders\n", "orders\0"),
         ] {
             let process = proc.path().join(pid);
             fs::create_dir(&process).unwrap();
             fs::write(process.join("comm"), comm).unwrap();
             fs::write(process.join("cmdline"), words).unwrap();
+        }
+        for (pid, file) in [
+            ("13", "/usr/lib/systemd-journald2 (deleted)"),
+            ("8", "/usr/bin/orders"),
+        ] {
+            std::os::unix::fs::symlink(file, proc.path().join(pid).join("exe")).unwrap();
         }
         let named = |name| named(proc.path(), name).into_iter().collect::<Vec<_>>();
         assert_eq!(named("orders"), [7]);
@@ -121,11 +187,44 @@ mod tests {
         assert_eq!(named("systemd-journal-x"), [11]);
         assert_eq!(named("systemd-journal"), [9, 11, 13]);
         assert!(named("systemd-journal2").is_empty());
+        // The executable file.
+        assert_eq!(named("systemd-journald2"), [13]);
+        // A title.
+        assert_eq!(named("systemd-userwork"), [14]);
+        assert_eq!(named("systemd-userworker"), [15]);
         // A script.
         assert_eq!(named("unattended-upgrade"), [12]);
         assert_eq!(named("kworker/0:1-events"), [10]);
         assert!(named("systemd-journa").is_empty());
         assert!(named("").is_empty());
+        let with_part = |name| with_part(proc.path(), name);
+        let part = "systemd-journal".to_string();
+        let found = Some((part, BTreeSet::from([9, 11, 13])));
+        assert_eq!(with_part("systemd-journal2"), found);
+        assert_eq!(with_part("systemd-journal"), None);
+        let part = "no-such-program".to_string();
+        assert_eq!(
+            with_part("no-such-program-here"),
+            Some((part, BTreeSet::new()))
+        );
+    }
+
+    #[test]
+    fn a_thread_has_a_process() {
+        let proc = tempfile::tempdir().unwrap();
+        for (tid, status) in [
+            (190, "Name:\tarchiver\nUmask:\t0022\nTgid:\t190\n"),
+            (193, "Name:\tTgid:\\nTgid:\t7\nTgid:\t190\nPid:\t193\n"),
+            (194, "Name:\tarchiver\n"),
+        ] {
+            let own = proc.path().join(tid.to_string());
+            fs::create_dir(&own).unwrap();
+            fs::write(own.join("status"), status).unwrap();
+        }
+        let process_of = |tid| process_of(proc.path(), tid);
+        assert_eq!(process_of(190), Some(190));
+        assert_eq!(process_of(193), Some(190));
+        assert_eq!((process_of(194), process_of(195)), (None, None));
     }
 
     #[test]

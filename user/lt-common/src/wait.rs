@@ -43,10 +43,10 @@ pub enum Wake {
 impl Signals {
     /// Installs the handlers: from now on, the signals are recorded here.
     pub fn catch() -> Result<Self> {
-        let (reader, writer) = UnixStream::pair().context("cannot create a pipe for signals")?;
+        let (reader, writer) = UnixStream::pair().context("cannot create sockets for signals")?;
         reader
             .set_nonblocking(true)
-            .context("cannot prepare the pipe for signals")?;
+            .context("cannot prepare the socket for signals")?;
         let last = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             // The number is registered first: handlers run in the order of registration, and the byte wakes the
@@ -55,7 +55,7 @@ impl Signals {
                 .context("cannot catch signals")?;
             let writer = writer
                 .try_clone()
-                .context("cannot copy the pipe for signals")?;
+                .context("cannot copy the socket for signals")?;
             pipe::register(signal, writer).context("cannot catch signals")?;
         }
         Ok(Self {

@@ -9,9 +9,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 pub use self::part::{Names, Part, Show};
-use crate::bits::{self, Order};
 use crate::program;
-use crate::schema::{Class, Encoding, FieldIndex, Int, Kind, Schema};
+use crate::schema::{Access, Class, Encoding, Field, FieldIndex, Kind, Schema};
 use crate::stream::{Batch, Record};
 use crate::trace::Trace;
 
@@ -107,7 +106,7 @@ impl<'a> Event<'a> {
 
     /// Returns a field, and the position of its first bit in the window.
     #[inline]
-    fn place(&self, field: FieldIndex) -> Option<(&'a crate::Field, u64)> {
+    fn place(&self, field: FieldIndex) -> Option<(&'a Field, u64)> {
         let field = self.class.fields.get(field.0 as usize)?;
         let anchor = self.batch.anchor(self.record, field.anchor)?;
         Some((field, anchor + u64::from(field.delta)))
@@ -117,12 +116,19 @@ impl<'a> Event<'a> {
     #[inline]
     fn integer(&self, field: FieldIndex) -> Option<(u64, bool)> {
         let (field, pos) = self.place(field)?;
-        if let Some(int) = field.quick {
-            return Some((
-                quick(self.batch.window().bytes, (pos >> 3) as usize, int)?,
-                int.signed,
-            ));
+        self.integer_at(field, pos)
+    }
+
+    #[inline]
+    fn integer_at(&self, field: &Field, pos: u64) -> Option<(u64, bool)> {
+        match (field.access, eight(self.batch.window().bytes, pos)) {
+            (Access::Unsigned(unused), Some(eight)) => Some((unsigned(eight, unused), false)),
+            (Access::Signed(unused), Some(eight)) => Some((signed(eight, unused) as u64, true)),
+            _ => self.integer_of_node(field, pos),
         }
+    }
+
+    fn integer_of_node(&self, field: &Field, pos: u64) -> Option<(u64, bool)> {
         match self.schema().node(field.node).kind {
             Kind::Int { int, .. } | Kind::Bool(int) | Kind::Bits { int, .. } => {
                 Some((self.batch.window().integer(pos, int).ok()?, int.signed))
@@ -155,6 +161,10 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn float(&self, field: FieldIndex) -> Option<f64> {
         let (field, pos) = self.place(field)?;
+        self.float_at(field, pos)
+    }
+
+    fn float_at(&self, field: &Field, pos: u64) -> Option<f64> {
         match self.schema().node(field.node).kind {
             Kind::Float(int) => {
                 let bits = self.batch.window().integer(pos, int).ok()?;
@@ -173,18 +183,21 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn bytes(&self, field: FieldIndex) -> Option<&'a [u8]> {
         let (field, pos) = self.place(field)?;
-        let start = (pos >> 3) as usize;
-        let rest = self.batch.window().bytes.get(start..)?;
+        self.bytes_at(field, pos)
+    }
+
+    #[inline]
+    fn bytes_at(&self, field: &Field, pos: u64) -> Option<&'a [u8]> {
+        let rest = self.batch.window().bytes.get((pos >> 3) as usize..)?;
+        if let Access::Text(bytes) = field.access {
+            return rest.get(..bytes as usize).map(up_to_zero);
+        }
         let length = |source: crate::schema::Source| {
             let length = self.batch.slots.get(source.slot as usize)?;
             usize::try_from(*length).ok()
         };
         match self.schema().node(field.node).kind {
-            Kind::Text(Encoding::Utf8) => Some(&rest[..memchr::memchr(0, rest)?]),
-            Kind::StaticText {
-                bytes,
-                encoding: Encoding::Utf8,
-            } => Some(up_to_zero(rest.get(..bytes as usize)?)),
+            Kind::Text(Encoding::Utf8) => Some(&rest[..zero(rest)?]),
             Kind::DynamicText {
                 length: l,
                 encoding: Encoding::Utf8,
@@ -209,29 +222,40 @@ impl<'a> Event<'a> {
         let bytes = self.batch.window().bytes;
         let anchors = self.batch.anchors(self.record);
         for (index, field) in (0..).map(FieldIndex).zip(&self.class.fields) {
-            let anchor = anchors.get(field.anchor as usize);
-            let value = match (field.quick, anchor) {
-                (Some(int), Some(anchor)) => {
-                    let at = (anchor + u64::from(field.delta)) >> 3;
-                    quick(bytes, at as usize, int).map(|value| Value::of(value, int.signed))
-                }
-                _ => self.value(index),
+            let Some(anchor) = anchors.get(field.anchor as usize) else {
+                each(index, None);
+                continue;
             };
-            each(index, value);
+            let pos = anchor + u64::from(field.delta);
+            // With a call for each kind of value, what the caller does for other kinds is not in the way.
+            match (field.access, eight(bytes, pos)) {
+                (Access::Unsigned(unused), Some(eight)) => {
+                    each(index, Some(Value::Unsigned(unsigned(eight, unused))));
+                }
+                (Access::Signed(unused), Some(eight)) => {
+                    each(index, Some(Value::Signed(signed(eight, unused))));
+                }
+                (Access::Text(_), _) => each(index, self.bytes_at(field, pos).map(Value::Bytes)),
+                _ => each(index, self.value_at(field, pos)),
+            }
         }
     }
 
     /// Returns the value of a field; `None` where [`Event::values`] has none.
     #[must_use]
     pub fn value(&self, field: FieldIndex) -> Option<Value<'a>> {
-        let node = self.class.fields.get(field.0 as usize)?.node;
-        match self.schema().node(node).kind {
-            Kind::Float(_) => self.float(field).map(Value::Float),
+        let (field, pos) = self.place(field)?;
+        self.value_at(field, pos)
+    }
+
+    fn value_at(&self, field: &Field, pos: u64) -> Option<Value<'a>> {
+        match self.schema().node(field.node).kind {
+            Kind::Float(_) => self.float_at(field, pos).map(Value::Float),
             Kind::Int { .. } | Kind::Bool(_) | Kind::Bits { .. } | Kind::Leb { .. } => {
-                let (value, signed) = self.integer(field)?;
+                let (value, signed) = self.integer_at(field, pos)?;
                 Some(Value::of(value, signed))
             }
-            _ => self.bytes(field).map(Value::Bytes),
+            _ => self.bytes_at(field, pos).map(Value::Bytes),
         }
     }
 }
@@ -246,27 +270,65 @@ impl Value<'_> {
     }
 }
 
-/// Reads a byte-aligned integer of whole bytes.
+/// Returns the eight bytes from a byte boundary on, as a little-endian integer; `None` if the window ends before.
 #[inline]
-fn quick(bytes: &[u8], at: usize, int: Int) -> Option<u64> {
-    let rest = bytes.get(at..)?;
-    // Usually the window has eight bytes from here on, the last ones of other fields.
-    if let (Some(eight), Order::Little) = (rest.first_chunk(), int.order) {
-        let unused = u64::BITS - int.len;
-        let value = u64::from_le_bytes(*eight) << unused;
-        return Some(match int.signed {
-            true => ((value as i64) >> unused) as u64,
-            false => value >> unused,
-        });
-    }
-    let value = bits::read(bytes, 8 * at, int.len, int.order)?;
-    Some(if int.signed {
-        bits::sign(value, int.len) as u64
-    } else {
-        value
-    })
+fn eight(bytes: &[u8], pos: u64) -> Option<u64> {
+    let rest = bytes.get((pos >> 3) as usize..)?;
+    rest.first_chunk().map(|eight| u64::from_le_bytes(*eight))
 }
 
+/// Returns an integer at the start of eight bytes, without the bits that it does not use.
+#[inline]
+fn unsigned(eight: u64, unused: u32) -> u64 {
+    eight << unused >> unused
+}
+
+/// See [`unsigned`].
+#[inline]
+fn signed(eight: u64, unused: u32) -> i64 {
+    (eight << unused) as i64 >> unused
+}
+
+#[inline]
 fn up_to_zero(bytes: &[u8]) -> &[u8] {
-    memchr::memchr(0, bytes).map_or(bytes, |end| &bytes[..end])
+    zero(bytes).map_or(bytes, |end| &bytes[..end])
+}
+
+/// Returns the index of the first byte that is 0. The name of a thread has sixteen bytes, which are searched at once.
+#[inline]
+fn zero(bytes: &[u8]) -> Option<usize> {
+    const LOWEST: u128 = u128::from_le_bytes([1; 16]);
+    const HIGHEST: u128 = LOWEST << 7;
+    let Some((first, rest)) = bytes.split_first_chunk::<16>() else {
+        return memchr::memchr(0, bytes);
+    };
+    let first = u128::from_le_bytes(*first);
+    // The lowest of these bits is in the first byte that is 0. A higher one may be in a byte that is 1, by the borrow.
+    let zeros = first.wrapping_sub(LOWEST) & !first & HIGHEST;
+    match zeros {
+        0 => memchr::memchr(0, rest).map(|at| at + 16),
+        _ => Some(zeros.trailing_zeros() as usize / 8),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_ends_at_the_first_zero() {
+        for length in 0..40 {
+            for at in 0..=length {
+                // The bytes after the zero are those that a borrow could be mistaken for.
+                let mut bytes = vec![1u8; length];
+                bytes[..at].fill(0x80);
+                if at < length {
+                    bytes[at] = 0;
+                }
+                assert_eq!(zero(&bytes), (at < length).then_some(at), "{bytes:?}");
+            }
+        }
+        assert_eq!(zero(&[1; 20]), None);
+        assert_eq!(zero(&[0xff; 20]), None);
+    }
 }

@@ -14,8 +14,8 @@ mod steps;
 
 use crate::bits::Order;
 
+pub(crate) use self::class::{Access, Events, Fast, Shape, StreamClass};
 pub use self::class::{Class, Field, FieldIndex, Scope};
-pub(crate) use self::class::{Events, Fast, Shape, StreamClass};
 pub(crate) use self::steps::{Op, Program, Step};
 
 /// Index into [`Schema::nodes`].

@@ -13,8 +13,8 @@
 //! - *A wakeup may precede its sleep.* A thread on its way to sleep may be woken from another processor before its
 //!   `sched_switch`. The wakeup of a running thread is therefore kept, and ends its sleep if the thread is switched out
 //!   as blocked. If the thread was not on its way to sleep, the wakeup is void: `sched_wakeup` follows while the thread
-//!   still runs, or the thread does something else first. The wakeup is also void if the thread is woken again before
-//!   it has run, since only sleeping threads are woken.
+//!   still runs, or the thread does something else first. The wakeup is also void if it is on the thread's own
+//!   processor, or if the thread is woken again before it has run, since only sleeping threads are woken.
 //! - *An interrupt has a tail.* Threads of interrupts and of softirqs are woken just after the handler ends. For a
 //!   short time, such a wakeup therefore belongs to the interrupt that ended last, unless something else happens on
 //!   that processor first.
@@ -28,7 +28,8 @@
 //!   and of threads in an uninterruptible sleep.
 //! - *A softirq may be preempted* (PREEMPT_RT). It continues when its thread does.
 //! - *A thread in user mode cannot wake another.* A wakeup on its processor then comes from an interrupt or a fault
-//!   that the events do not show. A thread is known to be in user mode only if all system calls are recorded.
+//!   that the events do not show, or from a signal or task work, which a thread handles after the event of its system
+//!   call's end. A thread counts as in user mode only if all system calls are recorded.
 //! - *A thread that waits for a processor may be moved to another one* (`sched_migrate_task`). The thread waits for
 //!   each processor while it is queued there. If it runs on a processor on which it was not queued, and no event shows
 //!   the move, the processors that it waited for are unknown.
@@ -56,7 +57,7 @@ pub(crate) use self::gaps::Gaps;
 use self::limits::{Expired, Looked};
 use self::requests::Requests;
 use self::tasks::Tasks;
-use crate::context::{Context, Disk, Vector, is_for_softirqs};
+use crate::context::{Context, Disk, Raiser, Vector, is_for_softirqs, is_of_softirqs};
 use crate::event::{Event, Priority, What};
 use crate::files::{Calls, FileEvent, FileName, Files};
 use crate::ids::ThreadId;
@@ -182,7 +183,7 @@ impl Builder {
         Self::default()
     }
 
-    /// Declares that the events include every system call, so user mode can be recognized.
+    /// Declares that the events include every system call, so user mode can be recognised.
     pub fn has_all_calls(&mut self) {
         self.all_calls = true;
     }
@@ -210,8 +211,9 @@ impl Builder {
         self.disks.extend(disks);
     }
 
-    /// Restricts the thread with this number to these processors, so gaps of other processors do not affect it. Must
-    /// come before the first event.
+    /// Restricts the thread with this number to these processors, so gaps of other processors do not affect it. If an
+    /// event shows that it runs on another processor, the restriction is void for the whole trace. Must come before the
+    /// first event.
     pub fn runs_on(&mut self, tid: i32, cpus: &[u32]) {
         self.tasks.affine.insert(tid, cpus.into());
     }
@@ -350,13 +352,14 @@ impl Builder {
         }
         let thread = self.cpus.get(cpu).and_then(|at| at.thread());
         let tid = thread.and_then(|thread| self.tid(thread));
-        let before = self.files.bytes();
+        let (files, calls) = (self.files.bytes(), self.calls.bytes());
         let ended = self.files.see(time, tid, event);
         if let (Some((begin, file)), Some(thread)) = (ended, thread) {
             self.keep_call(thread, (begin, time), file);
         }
-        if self.files.bytes() > before {
-            // A path, or the table of a new process, may take more memory than `check_limit` expects of one event.
+        if self.files.bytes() > files || self.calls.bytes() > calls + 1024 {
+            // A path, the table of a new process, or the first call of a thread may take more memory than
+            // `check_limit` expects of one event.
             self.unchecked = 0;
         }
         self.check_limit();
@@ -458,9 +461,9 @@ impl Builder {
             }
             What::Softirq { vector } => {
                 let vector = Vector(vector);
-                let own = self.is_own(time, cpu, vector);
                 let wakers = self.wakers.next();
                 let by = self.cpus.at(cpu).raiser(vector.0, wakers);
+                let own = self.is_own(time, cpu, vector, by);
                 self.enter(time, cpu, Context::Softirq { vector, own, by });
             }
             What::SoftirqEnd { vector } => {
@@ -526,18 +529,23 @@ impl Builder {
                 sectors,
             } => return self.request(time, cpu, stage, (disk, sector), sectors),
             What::Remap { from, to, sectors } => return self.requests.remap(from, to, sectors),
-            What::Flush { disk } => return self.requests.flush(time, disk),
+            What::Flush { disk } => return self.flush(time, cpu, disk),
+            What::Requeued { disk, range } => return self.requests.requeue(disk, range),
             What::Completed { disk, range, kind } => {
                 let request = match (range, kind) {
+                    // A SCSI disk has done nothing for the request, which now fails or is issued again.
+                    (Some((sector, 0)), _) if self.requests.is_at_driver(disk, sector) => return,
+                    // Every discard has sectors. The issue of this one was not seen.
+                    (Some((_, 0)), Kind::Discard) => return,
+                    // It waited for a flush, which has just ended on this processor.
+                    (Some((_, 0)), Kind::Plain) => self.cpus.at(cpu).flushed(time, disk),
                     (Some(range), _) => {
                         let (request, done) = self.requests.complete(time, disk, range, kind);
                         self.note_served(disk, done);
                         request
                     }
                     (None, Kind::Flush) => self.requests.flushed(time, disk),
-                    // It waited for a flush, which has just ended on this processor.
-                    (None, Kind::Plain) => self.cpus.at(cpu).flushed(time, disk),
-                    (None, Kind::Discard | Kind::Other) => None,
+                    (None, _) => None,
                 };
                 let at = self.cpus.at(cpu);
                 at.completed = Some((disk, at.contexts.len(), request, time));
@@ -608,6 +616,14 @@ impl Builder {
         }
     }
 
+    /// Records that a thread runs on `cpu`.
+    fn runs(&mut self, thread: Option<ThreadId>, cpu: u32) {
+        if thread.is_some_and(|thread| self.tasks.runs(thread, cpu)) {
+            // Its split intervals may take more memory than `check_limit` expects of one event.
+            self.unchecked = 0;
+        }
+    }
+
     fn switch_out(
         &mut self,
         time: u64,
@@ -619,12 +635,16 @@ impl Builder {
     ) {
         let ran = self.cpus.at(cpu).current();
         let prev = self.tasks.find(tid);
+        self.runs(prev, cpu);
         match (ran, self.cpus.at(cpu).known_since) {
             // The first switch here, or the first after a gap: `prev` has run for as long as the events are known.
             (None, Some(since)) if since <= time => {
+                let changes = std::mem::take(&mut self.cpus.at(cpu).changes);
                 self.cpus.ran(cpu, prev, since);
-                if let Some(prev) = prev {
-                    self.tasks.ran(prev, cpu, since, time);
+                if let Some(prev) = prev
+                    && self.tasks.ran(prev, cpu, since, time)
+                {
+                    self.was_interrupted(prev, name, since, changes);
                 }
             }
             (ran, _) => {
@@ -638,7 +658,12 @@ impl Builder {
         if let Some(ran) = ran
             && ran != prev
         {
-            // Events are missing: `ran` was running here, but another thread is switched out.
+            // Events are missing: `ran` was running here, but another thread is switched out. Or an exec has changed
+            // the number of `ran`, which only its event proves.
+            if let Some(ran) = ran {
+                let task = self.tasks.of(ran);
+                task.left_as = Some((time, tid, task.call));
+            }
             self.tasks.forget_on(ran, cpu, time, Unrecorded::Missing);
             self.files.lost(time);
             held.clear();
@@ -678,11 +703,34 @@ impl Builder {
         }
     }
 
+    /// Records the interrupts on top of a thread that has run since `since`, now that the thread is known. A softirq
+    /// that no interrupt raised may be the thread's own work.
+    fn was_interrupted(
+        &mut self,
+        thread: ThreadId,
+        name: &[u8],
+        since: u64,
+        changes: Vec<(u64, Option<Context>)>,
+    ) {
+        let is_of_softirqs = is_of_softirqs(name);
+        let interrupts = |context: &Context| match context {
+            Context::Softirq { by, .. } => by.is_interrupt() && !is_of_softirqs,
+            _ => true,
+        };
+        let call = self.tasks.of(thread).call;
+        for (time, above) in changes {
+            let above = above.filter(interrupts);
+            let state = above.map_or(State::Running(call), State::Interrupted);
+            self.tasks.go(thread, time.max(since), state);
+        }
+    }
+
     fn switch_in(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], prio: Option<Priority>) {
         let next = self.tasks.find(tid);
         self.named(next, name);
+        self.runs(next, cpu);
         if let Some(next) = next {
-            self.note_sign(time, cpu, next);
+            self.note_sign(time, cpu, next, prio);
             self.tasks.of(next).prio = prio;
         }
         self.cpus.at(cpu).looked.switches(time, tid, name, prio);
@@ -729,19 +777,30 @@ impl Builder {
         }
     }
 
-    /// Handles an exec by the current thread, which may get another number.
+    /// Handles an exec by the current thread, which may have given it another number. If the thread has been switched
+    /// out since then, it has that number already.
     fn exec(&mut self, time: u64, cpu: u32, tid: i32, old: i32) {
-        let thread = self.cpus.at(cpu).thread();
-        let thread = thread.filter(|thread| tid != old && self.tid(*thread) == Some(old));
-        if let Some(next) = thread.and_then(|thread| self.tasks.renumber(thread, tid, time)) {
+        let thread = self.cpus.at(cpu).thread().filter(|_| tid != old);
+        let Some(thread) = thread else {
+            return;
+        };
+        let number = self.tid(thread);
+        if number == Some(old)
+            && let Some(next) = self.tasks.renumber(thread, tid, time)
+        {
             self.cpus.go(cpu, time, Some(Some(next)));
             self.tasks.of(next).cpu = Some(cpu);
+            self.show(time, cpu);
+        } else if number == Some(tid)
+            && let Some(call) = self.tasks.was_renumbered(old, tid)
+        {
+            self.tasks.of(thread).call = call;
             self.show(time, cpu);
         }
     }
 
-    /// Whether a softirq that begins now is the thread's own work.
-    fn is_own(&mut self, time: u64, cpu: u32, vector: Vector) -> bool {
+    /// Whether a softirq that begins now, and that `by` raised, is the thread's own work.
+    fn is_own(&mut self, time: u64, cpu: u32, vector: Vector, by: Raiser) -> bool {
         let at = self.cpus.at(cpu);
         let handlers = !self.missing.has(Events::Handlers);
         let (after_interrupt, inside) = (at.tail(time).is_some(), !at.contexts.is_empty());
@@ -756,7 +815,11 @@ impl Builder {
             false => self.tasks.of(thread).call.is_some() && !after_interrupt,
         };
         let network = handlers && matches!(vector, Vector::NET_TX | Vector::NET_RX);
-        !inside && (network && sends || self.is_for_softirqs(thread))
+        // An interrupt on top of the thread of another interrupt runs its softirqs there when it ends.
+        let is_of_interrupt = by.is_interrupt() || !self.raises && after_interrupt;
+        let runs_all = self.is_called(thread, |name| is_of_softirqs(name.as_bytes()));
+        let is_deferred = runs_all || self.is_for_softirqs(thread) && !is_of_interrupt;
+        !inside && (network && sends || is_deferred)
     }
 
     /// Handles the raise of a softirq by the thread or by an interrupt. Threads send packets and complete requests;

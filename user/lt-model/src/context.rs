@@ -33,8 +33,8 @@ pub enum Context {
     Ipi(Name),
     /// The completion of a disk request, in any kind of interrupt; used for wakers only.
     Disk(Disk),
-    /// An interrupt or a fault that the events do not show: the thread was in user mode, so it cannot be
-    /// the waker. Used for wakers only.
+    /// An interrupt, a fault, a signal or task work that the events do not show: the thread was in no system call, so
+    /// the waker is not known. Used for wakers only.
     Unseen,
 }
 
@@ -64,6 +64,13 @@ pub enum Raiser {
     Ipi(Name),
     /// Several raisers.
     Several,
+}
+
+impl Raiser {
+    /// Whether an interrupt or a timer raised the softirq, and no thread did.
+    pub(crate) fn is_interrupt(self) -> bool {
+        matches!(self, Self::Device(_) | Self::Timer | Self::Ipi(_))
+    }
 }
 
 /// Major number of the disks and partitions that get no number from their driver (`BLOCK_EXT_MAJOR`).

@@ -220,6 +220,14 @@ pub enum What<'a> {
         /// The disk.
         disk: Disk,
     },
+    /// `block_rq_requeue`: the driver gives a request of a disk back, which will be issued again. The driver may have
+    /// refused it without an event of its issue.
+    Requeued {
+        /// The disk.
+        disk: Disk,
+        /// First sector and number of sectors, as in [`What::Request`]. `None` for a flush.
+        range: Option<(u64, u32)>,
+    },
     /// `block_bio_remap`: a stacked device passes a bio on to another device, or a bio of a partition becomes a bio of
     /// the disk.
     Remap {
@@ -234,8 +242,10 @@ pub enum What<'a> {
     Completed {
         /// The disk.
         disk: Disk,
-        /// First sector, which may be [`NOWHERE`], and number of sectors. `None` for a flush, and with [`Kind::Plain`]
-        /// for a request that was not issued itself, but waited for a flush.
+        /// First sector, which may be [`NOWHERE`], and number of sectors. `None` for a flush, or if not recorded.
+        /// Without sectors, a request at the driver with this first sector has not ended: the disk has done nothing
+        /// for it. If there is none, this is the end of a request that waited for a flush ([`Kind::Plain`]), or of a
+        /// command ([`Kind::Other`]).
         range: Option<(u64, u32)>,
         /// Its kind.
         kind: Kind,

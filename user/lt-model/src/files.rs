@@ -192,7 +192,7 @@ pub enum FileEvent<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
     Nothing,
-    /// The result is a descriptor of the call's file, which exec closes or not.
+    /// The result is a descriptor of the call's file. Whether exec closes it, if recorded.
     Opens(Option<bool>),
     Closes,
     /// The call closed the numbers from the first to the last, and may have given the thread a table of its own.
@@ -256,8 +256,8 @@ impl Files {
         self.names
     }
 
-    /// Follows an event of thread `tid`; `None` if the thread is not known. At the end of a call whose file is known,
-    /// returns the time at which the call began, and the file.
+    /// Follows an event of thread `tid` (`None`: not known). At the end of a call whose file is known, returns the time
+    /// at which the call began, and the file.
     pub(crate) fn see(
         &mut self,
         time: u64,
@@ -342,9 +342,6 @@ impl Files {
     }
 
     fn begins(&mut self, time: u64, tid: Option<i32>, call: &[u8], access: Access<'_>) {
-        if let Some(tid) = tid {
-            self.calls.remove(&tid);
-        }
         let step = self.step;
         let (fd, file, then) = match access {
             // The call, for example close(-1), is kept, so that its end does not seem to lack a start.
@@ -370,8 +367,8 @@ impl Files {
                     closes: None,
                     changed: step,
                 };
-                // The tables of other threads may be this very table: makes the descriptor unknown there, since its
-                // flag may have changed.
+                // Threads that have another table here may in fact share this one: the descriptor becomes unknown
+                // there, since its flag may have changed.
                 self.tables.close(tid, fd, step);
                 if let Some(tid) = tid {
                     self.tables.open(tid, fd, of);

@@ -196,8 +196,8 @@ impl Model {
     }
 
     /// The disk to which this thread had submitted a bio before it slept from `from` to `to`, if the bio still had no
-    /// request when the thread was woken. `None` if the thread got another request between the bio and its request: it
-    /// may have slept in the driver to which it issued that request.
+    /// request when the thread was woken. `None` if the thread issued another request after the bio, and slept again
+    /// before the bio had its request: it may have slept in the driver.
     #[must_use]
     pub fn lacked_request_of(&self, thread: ThreadId, from: u64, to: u64) -> Option<Disk> {
         self.signs.lacked_request_of(thread, from, to)

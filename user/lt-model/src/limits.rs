@@ -36,13 +36,14 @@ impl Function {
 /// A sign of the cause of a wait for a CPU that ended when the thread ran on that CPU, or migrated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// The CPU was idle when the thread was put on its runqueue, and left idle at this time, ns.
+    /// The CPU was idle when the thread was put on its runqueue, and left the idle state at this time, ns.
     LeftIdle(u64),
     /// The CPU became idle, or idle again, while the thread was on its runqueue. The CPU ran the thread, or lost it to
     /// another CPU, only after a timer had refilled a cgroup's quota. The timer expired at this time, ns.
     Quota(u64),
-    /// The thread is of SCHED_DEADLINE, and the CPU ran threads of lower classes until a timer refilled the runtime of
-    /// a SCHED_DEADLINE thread. The timer expired at this time, ns.
+    /// The thread is a SCHED_DEADLINE thread, and the CPU ran threads of lower classes until a timer refilled the
+    /// runtime of a SCHED_DEADLINE thread, or of the server that gives fair threads time. The timer expired at this
+    /// time, ns.
     Deadline(u64, Runtime),
 }
 
@@ -61,8 +62,9 @@ pub enum Runtime {
 #[derive(Debug, Default)]
 pub(crate) struct Signs {
     all: Vec<(u64, ThreadId, Sign)>,
-    /// Threads that slept between submitting a bio and getting a request for it, and got no other request meanwhile,
-    /// with the time of the request, and the time and the device of the bio; sorted by thread once complete.
+    /// Threads that slept between submitting a bio and getting a request for it, and issued no other request before
+    /// their last sleep, with the time of the request, and the time and the device of the bio; sorted by thread once
+    /// complete.
     allocated: Vec<(ThreadId, u64, u64, Disk)>,
     /// Number of signs that were not stored.
     counted: usize,
@@ -86,7 +88,7 @@ impl Signs {
     }
 
     /// Records that a thread gets a request now, at `time`, for a bio that it submitted to a device at `queued`, that
-    /// it slept meanwhile, and that it got no other request.
+    /// it slept meanwhile, and that it issued no other request before the last sleep.
     pub(crate) fn allocates(&mut self, by: ThreadId, (queued, time): (u64, u64), device: Disk) {
         push(&mut self.allocated, (by, time, queued, device));
     }
@@ -96,8 +98,8 @@ impl Signs {
         self.allocated.sort_unstable();
     }
 
-    /// The device to which the thread had submitted a bio by `from`, if its next request after the bio was for this bio,
-    /// and came no earlier than `to`.
+    /// The device to which the thread had submitted a bio by `from`, if the next request that the thread got after
+    /// `to` was for this bio, and the thread issued no other request between the bio and its last sleep.
     pub(crate) fn lacked_request_of(&self, thread: ThreadId, from: u64, to: u64) -> Option<Disk> {
         let all = &self.allocated;
         let next = all.partition_point(|(of, time, ..)| (*of, *time) < (thread, to));

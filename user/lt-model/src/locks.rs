@@ -97,6 +97,12 @@ impl Handovers {
         push(&mut self.all, (thread, handover));
     }
 
+    /// Removes the handovers to `thread` that ended at `since` or later.
+    pub(crate) fn revoke(&mut self, thread: ThreadId, since: u64) {
+        self.all
+            .retain(|(of, handover)| *of != thread || handover.end < since);
+    }
+
     /// Counts a handover without storing it.
     pub(crate) fn count(&mut self) {
         self.counted += 1;

@@ -35,6 +35,10 @@ const RECENT: usize = 4096;
 /// The disk of a request that names none, such as a command to a controller, which may keep any of its disks busy.
 const NO_DISK: Disk = Disk(0);
 
+/// Maximum number of ranges of time in which there was a request that names no disk. If there are more, the shorter
+/// half of the times between them count as such times, too.
+const UNNAMED: usize = 4096;
+
 /// The requests that a disk served during waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Served {
@@ -263,7 +267,8 @@ impl Log {
             of_disk.unseen.add(self.since, done.completed);
         }
         if disk == NO_DISK {
-            return of_disk.unseen.add(done.issued, done.completed);
+            of_disk.unseen.add(done.issued, done.completed);
+            return of_disk.unseen.limit(UNNAMED);
         }
         of_disk.add_busy(&done);
         if done.issued < of_disk.until {
@@ -329,7 +334,7 @@ impl Log {
         self.since = self.since.max(time);
     }
 
-    /// Records that the end of this request, issued at `issued`, will not be recognized.
+    /// Records that the end of this request, issued at `issued`, will not be recognised.
     pub(crate) fn forgets(&mut self, disk: Disk, issued: u64) {
         let of_disk = self.disks.entry(disk).or_default();
         of_disk.unseen.add(issued, u64::MAX);
@@ -724,6 +729,23 @@ mod tests {
         assert_eq!(before((500, 600)), idle(400));
         assert_eq!(before((700, 800)), IDLE);
         assert_eq!(before((700, 1010)), Before::Missing);
+    }
+
+    #[test]
+    fn many_commands_of_a_controller_take_little_memory() {
+        let mut log = Log::default();
+        let number = 3 * UNNAMED as u64;
+        let half = number / 2;
+        let issued = |i: u64| i * 10 + if i < half { 0 } else { 1000 };
+        for i in 0..number {
+            log.completes(NO_DISK, done(issued(i), issued(i) + 1, 0), false);
+        }
+        let unseen = &log.disks[&NO_DISK].unseen;
+        let room = 2 * UNNAMED * size_of::<(u64, u64)>();
+        assert!(unseen.bytes() <= 64 + room, "{}", unseen.bytes());
+        assert!((0..number).all(|i| unseen.covers(issued(i), issued(i) + 1)));
+        // The long pause is still known.
+        assert!(!unseen.has(issued(half - 1) + 1, issued(half)));
     }
 
     #[test]

@@ -16,6 +16,11 @@
 //! ```
 //!
 //! The kernel exchanged 0x10 and 0x20 in 3.15; both mean a dead thread.
+//!
+//! Since 4.14, these bits hide the bits of a sleep. So if a thread sleeps between exit_notify() and its end, which only
+//! a few functions of do_exit() do, the thread counts as dead. If it is woken, it seems to be another thread with this
+//! number, and the time of the sleep is not known. A preemption is recorded as such, and current kernels record the
+//! wait for a lock on PREEMPT_RT as D.
 
 use crate::context::Disk;
 
@@ -106,6 +111,9 @@ mod tests {
             ("6.12.1", 0x80, Blocked(Sleep::Idle)),
             ("6.12.1", 0x40, Blocked(Sleep::Other)),
             ("5.4.0", 0x20, Dead),
+            // A zombie that is preempted, or waits for a lock on PREEMPT_RT.
+            ("7.2.12", 0x100, Preempted),
+            ("7.2.12", 2, Blocked(Sleep::Uninterruptible)),
             ("5.4.0", 4, Blocked(Sleep::Stopped)),
             ("7.2.12", 8, Blocked(Sleep::Traced)),
             ("4.4.3", 2048, Preempted),

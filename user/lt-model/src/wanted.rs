@@ -27,6 +27,28 @@ impl Spans {
         self.0.splice(place..joined, [(from, to)]);
     }
 
+    /// If there are more than `most` ranges, fills the shorter half of the gaps between them.
+    pub(crate) fn limit(&mut self, most: usize) {
+        if self.0.len() <= most {
+            return;
+        }
+        let gap = |last: &(u64, u64), next: &(u64, u64)| next.0 - last.1;
+        let gaps = self.0.windows(2).map(|two| gap(&two[0], &two[1]));
+        let mut gaps: Vec<u64> = gaps.collect();
+        if gaps.is_empty() {
+            return;
+        }
+        let middle = gaps.len() / 2;
+        let longest = *gaps.select_nth_unstable(middle).1;
+        self.0.dedup_by(|next, last| {
+            let is_filled = gap(last, next) <= longest;
+            if is_filled {
+                last.1 = next.1;
+            }
+            is_filled
+        });
+    }
+
     /// Whether a range has a part of the time between two times.
     pub(crate) fn has(&self, from: u64, to: u64) -> bool {
         let place = self.0.partition_point(|(_, end)| *end <= from);
@@ -90,5 +112,21 @@ mod tests {
             prop_assert_eq!(spans.covers(from, to), has_all);
             prop_assert!(spans.0.windows(2).all(|pair| pair[0].1 < pair[1].0), "{spans:?}");
         }
+    }
+
+    #[test]
+    fn the_shorter_gaps_of_too_many_ranges_are_filled() {
+        let mut spans = Spans::default();
+        for (from, to) in [(0, 10), (12, 20), (100, 110), (113, 120), (500, 510)] {
+            spans.add(from, to);
+        }
+        spans.limit(5);
+        assert_eq!(spans.0.len(), 5);
+        // The gaps are 2, 80, 3 and 380 long.
+        spans.limit(4);
+        assert_eq!(spans.0, [(0, 120), (500, 510)]);
+        spans.limit(0);
+        spans.limit(0);
+        assert_eq!(spans.0, [(0, 510)]);
     }
 }

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The memory of a model, as counted by the allocator. This test has its own process, since other tests would also be
-//! counted.
+//! The memory of a model, as counted by the allocator. There is only one test here, in its own process, since other
+//! tests would also be counted.
 
-use lt_model::{Builder, Event, Kept, Sleep, SwitchedOut, ThreadId, Wanted, What};
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first surprise"
+)]
+
+use lt_model::{
+    Access, Builder, Event, FileEvent, FilePath, Kept, Sleep, SwitchedOut, ThreadId, Wanted, What,
+};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -78,6 +86,11 @@ fn fed(mut builder: Builder) -> (Builder, usize, usize) {
 
 #[test]
 fn the_memory_of_a_model_is_known_small_and_limited() {
+    threads_in_turn();
+    short_threads_with_files();
+}
+
+fn threads_in_turn() {
     let (whole, took, _) = fed(Builder::new());
     let events = TURNS * 9;
     // Nearly every event starts an interval and a stretch. In a trace, an event takes about 50 bytes.
@@ -138,4 +151,130 @@ fn fed_only_counted(mut builder: Builder) -> (Builder, usize, usize) {
         HEAP.current_usage() - before,
         HEAP.peak_usage() - before,
     )
+}
+
+/// Time between two turns of [`Short`], ns: the upper 32 bits of the time change in every second turn.
+const APART: u64 = 1 << 31;
+
+/// The events of a turn, with calls that work on files.
+struct Short<'a> {
+    builder: &'a mut Builder,
+    time: u64,
+}
+
+impl Short<'_> {
+    fn feed(&mut self, what: What<'_>) {
+        self.time += 1;
+        let (time, cpu) = (self.time, 0);
+        self.builder.feed(&Event { time, cpu, what });
+    }
+
+    fn feed_file(&mut self, event: &FileEvent<'_>) {
+        self.builder.feed_file(self.time, 0, event);
+    }
+
+    fn begins(&mut self, call: &[u8], access: Access<'_>) {
+        self.feed(What::Call { name: call });
+        self.feed_file(&FileEvent::Call { call, access });
+    }
+
+    fn ends(&mut self, call: &[u8], result: i64) {
+        self.feed(What::Return);
+        let (call, result) = (Some(call), Some(result));
+        self.feed_file(&FileEvent::Return { call, result });
+    }
+
+    /// The current thread opens, reads and closes a file. Returns the start and the end of the call of `read`.
+    fn reads(&mut self, file: &str) -> (u64, u64) {
+        let text = file.as_bytes();
+        let path = FilePath {
+            text,
+            directory: None,
+        };
+        let closes = Some(true);
+        self.begins(b"openat", Access::Open { path, closes });
+        self.ends(b"openat", 3);
+        self.begins(b"read", Access::On(3));
+        let begin = self.time;
+        self.ends(b"read", 1);
+        let end = self.time;
+        self.begins(b"close", Access::Close(3));
+        self.ends(b"close", 0);
+        (begin, end)
+    }
+
+    fn switch(&mut self, prev: i32, out: SwitchedOut, next: i32) {
+        self.feed(What::Switch {
+            prev,
+            prev_name: b"",
+            out,
+            next,
+            next_name: b"",
+            prev_prio: None,
+            next_prio: None,
+        });
+    }
+
+    /// One of [`THREADS`] threads reads a file, and creates a process, which reads the file, wakes the next thread and
+    /// exits. Returns the start and the end of the second call of `read`.
+    fn turn(&mut self, number: u64, file: &str) -> (u64, u64) {
+        let (prev, next) = (
+            number as i32 % THREADS + 1,
+            (number + 1) as i32 % THREADS + 1,
+        );
+        let child = child(number);
+        self.reads(file);
+        self.begins(b"clone", Access::Clone(Some(0)));
+        let name = b"short";
+        self.feed(What::Fork { child, name });
+        let is_thread = Some(false);
+        self.feed_file(&FileEvent::Fork { child, is_thread });
+        self.ends(b"clone", child.into());
+        self.switch(prev, SwitchedOut::Blocked(Sleep::Interruptible), child);
+        let read = self.reads(file);
+        self.feed(What::Waking {
+            tid: next,
+            name: b"",
+            target: 0,
+        });
+        self.feed(What::Exit);
+        self.switch(child, SwitchedOut::Dead, next);
+        read
+    }
+}
+
+/// The number of the process that is created in this turn.
+fn child(number: u64) -> i32 {
+    THREADS + 1 + number as i32
+}
+
+fn short_threads_with_files() {
+    let mut builder = Builder::new();
+    builder.has_all_calls();
+    let before = HEAP.current_usage();
+    let mut reads = Vec::with_capacity(TURNS as usize);
+    let of_reads = HEAP.current_usage() - before;
+    for number in 0..TURNS {
+        let mut short = Short {
+            builder: &mut builder,
+            time: number * APART,
+        };
+        let file = format!("/var/lib/file-{}", number % 100);
+        reads.push(short.turn(number, &file));
+        drop(file);
+        if number % 1000 == 0 {
+            let now = HEAP.current_usage() - before - of_reads;
+            let counted = builder.bytes();
+            assert!(now <= counted, "{now} {counted} in turn {number}");
+        }
+    }
+    // The files are known: otherwise, the calls would take no memory.
+    let model = builder.finish();
+    for number in [0, TURNS / 2, TURNS - 1] {
+        let thread = model.by_tid(child(number)).next().unwrap();
+        let (begin, end) = reads[number as usize];
+        let file = model.file(thread, begin, end);
+        let expected = format!("/var/lib/file-{}", number % 100);
+        assert_eq!(file.map(|file| model.file_name(file)), Some(&expected[..]));
+    }
 }

@@ -362,8 +362,8 @@ impl ChainStep {
         }
     }
 
-    /// Whether the step is a local interrupt that a CPU sent to itself or to another CPU; such an
-    /// interrupt is never the cause.
+    /// Whether the step is an interrupt that another interrupt or a task requested, perhaps on
+    /// another CPU.
     fn is_requested(&self) -> bool {
         const REQUESTED: [&str; 3] = ["irq_work", "call_function", "call_function_single"];
         self.kind == "vector" && REQUESTED.contains(&self.subject.as_str())
@@ -453,7 +453,7 @@ impl ChainStep {
                     self.task()
                 ),
                 Some(times) => format!(
-                    "while the task waited for a CPU {times}, longest after {} had preempted it",
+                    "while the task waited for a CPU {times}, the longest time after {} had preempted it",
                     self.task()
                 ),
             },
@@ -702,7 +702,7 @@ mod tests {
         );
         assert_eq!(
             steps[1].meanwhile(""),
-            "while the task waited for a CPU 20 times, longest after ktimers/1/17 had preempted it, CPU 1"
+            "while the task waited for a CPU 20 times, the longest time after ktimers/1/17 had preempted it, CPU 1"
         );
         let steps = parse("preempted:17(ktimers/1)/98*1023@1+5 switch:7/120@1+70").unwrap();
         assert_eq!(
@@ -711,7 +711,7 @@ mod tests {
         );
         assert_eq!(
             steps[0].meanwhile(""),
-            "while the task waited for a CPU at least 1023 times, longest after ktimers/1/17 had preempted it, CPU 1"
+            "while the task waited for a CPU at least 1023 times, the longest time after ktimers/1/17 had preempted it, CPU 1"
         );
         // Others may have run after the thread that preempted the task.
         let steps = parse("preempted:17(ktimers/1)/98@1+5 switch:7/120@1+70").unwrap();

@@ -66,7 +66,7 @@ fn policy(root: &Root, target: &Target) -> Found {
     let threads = threads(root, target)?;
     let real: Vec<&Task> = threads.iter().filter(|task| task.is_real_time()).collect();
     if real.is_empty() {
-        let found = format!("none of its {} threads is real-time", threads.len());
+        let found = "none of its threads is real-time";
         return Ok(bad(found).fix(format!("chrt -f -p 80 {pid}")));
     }
     let shown = |task: &&Task| format!("{} {}", task.shown(), task.scheduling());
@@ -138,9 +138,13 @@ fn locked(root: &Root, target: &Target) -> Found {
 fn faults(_: &Root, target: &Target) -> Found {
     match target.window.faults.clone()? {
         (0, 0) => Ok(ok("none in 1 s")),
-        (minor, 0) => Ok(warn(format!("{minor} minor faults in 1 s"))),
+        (minor, 0) => Ok(warn(format!(
+            "{} in 1 s",
+            out::plural(minor as usize, "minor fault")
+        ))),
         (minor, major) => Ok(bad(format!(
-            "{major} major and {minor} minor faults in 1 s"
+            "{major} major and {} in 1 s",
+            out::plural(minor as usize, "minor fault")
         ))),
     }
 }
@@ -151,7 +155,10 @@ fn preempted(root: &Root, target: &Target) -> Found {
     }
     match target.window.preempted.clone()? {
         0 => Ok(ok("never in 1 s")),
-        times => Ok(warn(format!("its real-time threads {times} times in 1 s"))),
+        times => Ok(warn(format!(
+            "its real-time threads were preempted {} in 1 s",
+            out::plural(times as usize, "time")
+        ))),
     }
 }
 
@@ -198,7 +205,7 @@ fn bandwidth(root: &Root, target: &Target) -> Found {
         if let Ok(limit) = root.text(&file)
             && !limit.starts_with("max")
         {
-            let found = format!("{file}: {limit} us");
+            let found = format!("{file}: {} us", limit.replace(' ', " of "));
             // Only ordinary tasks are throttled (throttle_cfs_rq).
             if threads(root, target)?.iter().all(Task::is_real_time) {
                 return Ok(ok(format!("{found}, but all threads are real-time")));
@@ -235,7 +242,7 @@ fn limits(root: &Root, target: &Target) -> Found {
     }
     let found = format!("rtprio {priority}, memlock {memory}");
     match fix.is_empty() {
-        true if effective & NICE != 0 => Ok(ok(format!("{found}; it has the capability"))),
+        true if effective & NICE != 0 => Ok(ok(format!("{found}; it has CAP_SYS_NICE"))),
         true => Ok(ok(found)),
         false => Ok(warn(found).fixes(fix)),
     }

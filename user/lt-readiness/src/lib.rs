@@ -2,8 +2,8 @@
 
 //! `check --rt`: checks whether this machine is ready for real-time work on some CPUs.
 //!
-//! A row is one check: a function from the readable files and the CPUs to an answer. Each group of
-//! rows has a file, with the most important row first. The check changes nothing: an answer that is
+//! A row is one check: a function from the kernel's files and the CPUs to an answer. Each group of
+//! rows has a module, with the most important row first. The check changes nothing: an answer that is
 //! not ok includes the commands that fix the problem, if there are any.
 
 mod answer;

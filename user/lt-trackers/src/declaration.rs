@@ -191,11 +191,18 @@ impl Reader<'_> {
         Ok(tracker)
     }
 
-    /// Reads the record of the alert, which is `Detail`.
+    /// Reads the record of the alert, which is `Detail`; returns `None` if there are no records.
     fn detail(&self) -> Result<Option<Tracker>> {
-        let all = self.source.calls("record", |input| self.record(input))?;
-        let mut all = all.into_iter();
-        Ok(all.find_map(|(name, it)| (name == "Detail").then_some(it)))
+        let mut all = self.source.calls("record", |input| self.record(input))?;
+        let alert = all.iter().position(|(name, _)| name == "Detail");
+        match (alert, all.first()) {
+            (Some(at), _) => Ok(Some(all.swap_remove(at).1)),
+            (None, None) => Ok(None),
+            (None, Some((name, _))) => {
+                let error = syn::Error::new(name.span(), "no record has the name Detail");
+                Err(self.source.refusal(&error))
+            }
+        }
     }
 
     /// Parses the contents of `record! { }`; returns the name of the struct, too. Comments are
@@ -610,14 +617,21 @@ mod tests {
         let record = |name: &str, field: &str| {
             format!("record! {{\nstruct {name} {{\n{field}: u32 at 0,\n}}\n}}\n")
         };
-        let text = record("Label", "to") + &record("Detail", "on");
-        let reader = Reader {
+        let types = types();
+        let reader = |text| Reader {
             name: "it",
             source: Source::new("it.rs", text).unwrap(),
-            types: &types(),
+            types: &types,
         };
-        let it = reader.detail().unwrap().unwrap();
+        let text = record("Label", "to") + &record("Detail", "on");
+        let it = reader(text).detail().unwrap().unwrap();
         assert_eq!(it.fields[0].name, "on");
+        let refused = reader(record("Label", "to")).detail().err().unwrap();
+        assert_eq!(
+            refused.to_string(),
+            "it.rs:2: no record has the name Detail: struct Label {"
+        );
+        assert!(reader(String::new()).detail().unwrap().is_none());
     }
 
     #[test]

@@ -55,7 +55,8 @@ impl Source {
         })
     }
 
-    fn refusal(&self, error: &Error) -> anyhow::Error {
+    /// Returns the error with its place: the file, the line and the text of the line.
+    pub(crate) fn refusal(&self, error: &Error) -> anyhow::Error {
         let line = error.span().start().line;
         let code = self.text.lines().nth(line.saturating_sub(1)).unwrap_or("");
         anyhow!("{}:{line}: {error}: {}", self.path, code.trim())

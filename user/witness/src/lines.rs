@@ -64,7 +64,7 @@ pub(crate) fn read(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<(Vec<
     Ok((lines, marks))
 }
 
-/// Parses a line; `None` if it has no mark or wanted event, such as a line about a CPU's buffer.
+/// Parses a line; `None` if it has no mark or wanted event.
 fn parse<'a>(line: &'a str, is_wanted: impl Fn(&str) -> bool) -> Result<Option<Line<'a>>> {
     // A command name may contain `: text:`, so only a mark or a wanted event is taken for the event.
     let is_event = |event: &str| event == MARK || is_wanted(event);

@@ -88,7 +88,7 @@ struct Args {
     /// Fail unless the trace holds at least this many slow requests.
     #[arg(long, value_name = "N", default_value_t = 1)]
     expect_at_least: usize,
-    /// Maximum difference of 99 of 100 delays.
+    /// Maximum difference of nine in ten delays.
     #[arg(long, value_name = "DURATION", default_value = "200us")]
     usual: Nanos,
     /// Maximum difference of any delay.

@@ -16,6 +16,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use crate::babeltrace::Dev;
 use clap::ValueEnum;
@@ -43,6 +44,24 @@ struct Live {
     inserted: Option<u64>,
     issued: Option<u64>,
     at_device: bool,
+    /// Whether the driver has given it back.
+    is_back: bool,
+}
+
+impl Live {
+    /// A request that enters a queue.
+    fn queued(event: &BlockEvent) -> Self {
+        Self {
+            sector: event.sector,
+            at: event.sector,
+            left: event.sectors,
+            op: event.op.clone(),
+            inserted: Some(event.time),
+            issued: None,
+            at_device: false,
+            is_back: false,
+        }
+    }
 }
 
 /// Where an operation happens. The operations and the alerts of one place are compared in order of their ends.
@@ -78,6 +97,9 @@ pub(crate) struct Request {
     /// An alternative to `said`, if two events on two CPUs came so close together that the probes of the trace and
     /// of the module may have seen them in different orders.
     pub(crate) or: Option<String>,
+    /// When the module must have seen the start and the end, ns: between the events before and after it in the same
+    /// thread. `None` if other threads may be involved.
+    pub(crate) within: Option<(RangeInclusive<u64>, RangeInclusive<u64>)>,
 }
 
 /// The outcome of pairing.
@@ -109,8 +131,15 @@ impl Pairing {
                 Kind::Requeue => {
                     pairing.requeued += 1;
                     let request = find(on_dev, event, |r| r.at_device);
-                    if let Some(i) = request {
+                    if let Some(i) = request.or_else(|| find(on_dev, event, |_| true)) {
                         on_dev[i].at_device = false;
+                        on_dev[i].is_back = true;
+                    } else {
+                        // The driver has not started it, and the block layer keeps it in a queue now.
+                        on_dev.push(Live {
+                            is_back: true,
+                            ..Live::queued(event)
+                        });
                     }
                 }
                 Kind::Merge => {
@@ -160,22 +189,15 @@ impl Pairing {
             end: event.time,
             said: String::new(),
             or: None,
+            within: None,
         });
     }
 }
 
 fn insert(live: &mut Vec<Live>, event: &BlockEvent) {
     // A requeued request may be inserted again: it remains the same request.
-    if find(live, event, |r| !r.at_device && r.issued.is_some()).is_none() {
-        live.push(Live {
-            sector: event.sector,
-            at: event.sector,
-            left: event.sectors,
-            op: event.op.clone(),
-            inserted: Some(event.time),
-            issued: None,
-            at_device: false,
-        });
+    if find(live, event, |r| !r.at_device && r.is_back).is_none() {
+        live.push(Live::queued(event));
     }
 }
 
@@ -201,6 +223,7 @@ fn issue(live: &mut Vec<Live>, event: &BlockEvent) {
                 sector: event.sector,
                 issued: request.issued.or(Some(event.time)),
                 at_device: true,
+                is_back: false,
                 ..request
             }
         }
@@ -212,6 +235,7 @@ fn issue(live: &mut Vec<Live>, event: &BlockEvent) {
             inserted: None,
             issued: Some(event.time),
             at_device: true,
+            is_back: false,
         },
     };
     live.push(request);
@@ -304,6 +328,20 @@ mod tests {
             event(9, Complete, 0, 8),
         ];
         assert_eq!(delays(&events, From::Issue), [(0, 8)]);
+    }
+
+    #[test]
+    fn a_request_that_was_given_back_before_it_was_started_waits_from_then_on() {
+        let events = [
+            event(2, Requeue, 0, 8),
+            event(3, Insert, 0, 8),
+            event(4, Requeue, 0, 8),
+            event(5, Issue, 0, 8),
+            event(9, Complete, 0, 8),
+        ];
+        assert_eq!(delays(&events, From::Insert), [(0, 7)]);
+        assert_eq!(delays(&events, From::Issue), [(0, 4)]);
+        assert_eq!(Pairing::run(&events, From::Insert).pending, 0);
     }
 
     #[test]

@@ -186,6 +186,7 @@ fn calls(text: &str, root: u32) -> Result<Pairing> {
                     end: line.time,
                     said: format!("class={class} call={number}"),
                     or: None,
+                    within: None,
                 }));
             }
             _ => {}

@@ -3,6 +3,7 @@
 //! Pairs starts and ends by a rule.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
 
 use anyhow::{Context, Result};
 
@@ -15,6 +16,8 @@ use crate::rules::{Mode, Rule};
 struct Open {
     start: u64,
     said: String,
+    /// See [`brackets`].
+    within: Option<RangeInclusive<u64>>,
 }
 
 /// The open operations of each key, earliest first.
@@ -23,6 +26,9 @@ type All = BTreeMap<String, VecDeque<Open>>;
 /// The latest line of each task that a later line of the task may need.
 type Recent<'a> = BTreeMap<u32, &'a Line<'a>>;
 
+/// Resolution of the times of the trace, ns.
+const MICROSECOND: u64 = 1_000;
+
 /// Finds all operations that started and ended between the marks, and the marks.
 ///
 /// An end without an open operation is ignored: the trace may have started in the middle of the operation.
@@ -30,8 +36,12 @@ pub(crate) fn pair(text: &str, rule: &Rule) -> Result<(Pairing, Marks)> {
     let (lines, marks) = lines::read(text, |event| rule.has(event))?;
     let mut pairing = Pairing::default();
     let (mut all, mut recent) = (All::new(), Recent::new());
-    for line in &lines {
-        let ended = step(&mut all, &mut recent, rule, line);
+    let within = match rule.is_of_thread() {
+        true => brackets(&lines),
+        false => Vec::new(),
+    };
+    for (at, line) in lines.iter().enumerate() {
+        let ended = step(&mut all, &mut recent, rule, line, within.get(at));
         let ended = ended.with_context(|| format!("{line:?}"))?;
         let is_meant = |ended: &Request| marks.has(ended.end - ended.delay, ended.end);
         pairing.finished.extend(ended.filter(is_meant));
@@ -40,12 +50,28 @@ pub(crate) fn pair(text: &str, rule: &Rule) -> Result<(Pairing, Marks)> {
     Ok((pairing, marks))
 }
 
-/// Returns the operation that a line ends, if any.
+/// Returns for each line when the module must have seen its event, ns: after the trace's probe for the event before it
+/// in the same thread and context, and before the probe for the event after it. The probes of one thread run one after
+/// another, regardless of how long the host stops a processor in between.
+fn brackets(lines: &[Line<'_>]) -> Vec<RangeInclusive<u64>> {
+    let mut within = vec![0..=u64::MAX; lines.len()];
+    let mut latest = BTreeMap::new();
+    for (at, line) in lines.iter().enumerate() {
+        if let Some(before) = latest.insert((line.current, line.context), at) {
+            within[before] = *within[before].start()..=line.time + MICROSECOND;
+            within[at] = lines[before].time.saturating_sub(MICROSECOND)..=u64::MAX;
+        }
+    }
+    within
+}
+
+/// Returns the operation that a line ends, if any. `within` is the line's bracket.
 fn step<'a>(
     all: &mut All,
     recent: &mut Recent<'a>,
     rule: &Rule,
     line: &'a Line<'a>,
+    within: Option<&RangeInclusive<u64>>,
 ) -> Result<Option<Request>> {
     if let Some(drop) = &rule.drop
         && let Some(seen) = drop.seen(line, recent)
@@ -61,14 +87,15 @@ fn step<'a>(
             Mode::Nest => open.pop_back(),
             Mode::Last | Mode::First | Mode::Each => open.pop_front(),
         });
-        if let Some(Open { start, said }) = found {
-            let said = format!("{said} {}", rule.end.said(&seen)?);
+        if let Some(open) = found {
+            let said = format!("{} {}", open.said, rule.end.said(&seen)?);
             ended = Some(Request {
                 place: Place::Key(key),
-                delay: line.time - start,
+                delay: line.time - open.start,
                 end: line.time,
                 said: said.trim().to_string(),
                 or: None,
+                within: open.within.zip(within.cloned()),
             });
         }
     }
@@ -78,6 +105,7 @@ fn step<'a>(
         let begun = Open {
             start: line.time,
             said,
+            within: within.cloned(),
         };
         match rule.mode {
             Mode::Last => *open = [begun].into(),
@@ -173,6 +201,30 @@ mod tests {
         assert_eq!(found("first"), [of(2, "n=x")]);
         assert_eq!(found("nest"), [of(1, "n=y"), of(3, "n=x")]);
         assert_eq!(found("each"), [of(2, "n=x"), of(2, "n=y")]);
+    }
+
+    #[test]
+    fn an_event_lies_between_its_neighbours_in_the_thread() {
+        let lines = [
+            (7, "in: x"),
+            (8, "in: x"),
+            (7, "in: x"),
+            (7, "out: "),
+            (7, "out: "),
+        ];
+        let within = |key: &str| {
+            let rule = Rule::find(&format!("nest in({key}) -> out({key})")).unwrap();
+            let (pairing, _) = pair(&trace(&lines), &rule).unwrap();
+            let found = pairing.finished.into_iter();
+            found.map(|r| r.within).collect::<Vec<_>>()
+        };
+        // The time of a line; brackets are wider by the resolution of the trace.
+        let at = |line: u64| 2_000_000_000 + line * MICROSECOND;
+        let inner = (at(0) - MICROSECOND..=at(4), at(2) - MICROSECOND..=at(5));
+        let outer = (0..=at(3), at(3) - MICROSECOND..=u64::MAX);
+        assert_eq!(within("tid"), [Some(inner), Some(outer)]);
+        // Another thread may cause the end.
+        assert_eq!(within("cpu"), [None, None]);
     }
 
     #[test]

@@ -7,8 +7,8 @@
 //!   name      mode  begin    (key; said              ) -> end                     drop
 //! ```
 //!
-//! *To add a rule*, add a line to [`TABLE`] and a test of it below, with lines copied from a real trace. A test may
-//! also pass its own rule: `--rule 'last foo(tid) -> bar(tid)'`.
+//! *To add a rule*, add a line to [`TABLE`] and a unit test below, with lines copied from a real trace. A test in
+//! tests/vm may also pass its own rule: `--rule 'last foo(tid) -> bar(tid)'`.
 //!
 //! - Events are named as in the trace; `a|b` is either of two, with the same fields.
 //! - `key` identifies one of several open operations; start, end and drop name the same fields. `said` is compared with
@@ -140,6 +140,12 @@ impl Rule {
     fn steps(&self) -> impl Iterator<Item = &Step> {
         let steps = [Some(&self.begin), Some(&self.end), self.drop.as_ref()];
         steps.into_iter().flatten()
+    }
+
+    /// Whether each operation starts and ends in one thread, which is its key.
+    pub(crate) fn is_of_thread(&self) -> bool {
+        let is_thread = |step: &Step| matches!(&step.key[..], [field] if field.is_tid());
+        is_thread(&self.begin) && is_thread(&self.end)
     }
 
     /// Whether the rule uses lines with this event.

@@ -203,6 +203,7 @@ fn ended(tid: u32, start: u64, end: u64, said: String) -> Request {
         end,
         said,
         or: None,
+        within: None,
     }
 }
 

@@ -29,7 +29,7 @@ use lt_proc::{Alert, Nanos};
 
 use self::chain::{Step, Told, told};
 use self::rebuild::{Ended, Rebuild, is_read};
-use crate::judge::{Limits, Verdict};
+use crate::judge::{Limits, Verdict, are_too_few};
 use crate::lines::{self, Line};
 
 /// The trace has microseconds: a step this close to the due time of a timer may have been before or after it.
@@ -301,7 +301,7 @@ impl Judge<'_> {
         let matched = self.differences.len();
         let usual = self.limits.usual;
         let close = self.differences.iter().filter(|d| **d <= usual).count();
-        if (matched - close) * 100 > matched {
+        if are_too_few(close, matched) {
             let limit = Nanos(usual).exact();
             let fault = format!("only {close} of {matched} chains agree within {limit}");
             self.faults.push(fault);
@@ -433,7 +433,7 @@ mod tests {
         let chain = TIMER_CHAIN.replace("+51200", "+11200");
         let alert = alert(1, 9, START + 60_000, TIMER_HEAD, &chain);
         let told = |lines: &[String]| faults(lines, &alert);
-        // A difference of 21 us is above the usual limit, but the interrupt is still recognized.
+        // A difference of 21 us is above the usual limit, but the interrupt is still recognised.
         assert_eq!(told(&lines), ["only 0 of 1 chains agree within 5us"]);
         // Another event of that CPU lies between the two times, so this is a different interrupt.
         lines[1] = lines[1].replace(" 0 9 ", " 40 9 ");

@@ -8,7 +8,7 @@ fn alert(number: u64) -> Words {
     std::array::from_fn(|i| number << 8 | i as u64)
 }
 
-/// Continues reading at `next`, as the files do; returns the numbers read, and how many were lost.
+/// Continues reading at `next`; returns the numbers read, and how many were lost.
 fn drain(ring: &Ring, next: &mut u64) -> (Vec<u64>, u64) {
     let (mut read, mut lost) = (Vec::new(), 0);
     loop {

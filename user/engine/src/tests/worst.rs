@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `worst=1`: each report of an end raises the threshold, so that the reports form an ascending
-//! chain.
+//! `worst=1`: an end that exceeds the threshold is reported, and raises the threshold to its delay.
 
 use super::Numa;
 use crate::engine::{hash::Seed, Late, Why};

@@ -153,7 +153,7 @@ const ABANDON: &str = "if self.state.cmpxchg(now, now | ORPHAN, Release).is_ok()
 const REPUBLISH: &str = "if self.state.cmpxchg(now, next, Release).is_ok() {";
 const ORDER: &str = "self.state.xchg(next, Full);";
 
-/// The events of a key are visited while another one starts, whose slot still has an old index.
+/// The events of a key are visited while another event starts, whose slot still has an old index.
 fn visit_and_begin() {
     let engine = engine(2);
     begin(&engine, 0, 7, 7);

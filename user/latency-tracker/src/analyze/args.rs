@@ -128,7 +128,7 @@ pub(crate) enum AnalyzeCommand {
     /// Shows how long requests of disks were in the queue and at the device.
     #[command(after_help = of_tables::IO)]
     Io(IoArgs),
-    /// Shows how long contended locks were waited for, and how long calls of futex took.
+    /// Shows how long contended locks were waited for, and how long futex calls took.
     #[command(after_help = of_tables::LOCKS)]
     Locks(LocksArgs),
     /// Shows how long work items waited and ran.

@@ -667,7 +667,7 @@ pub(super) fn known(cause: Cause) -> &'static str {
 }
 
 /// A cause for programs. `by` names what a thread waited for, what interrupted it, or what kept it from running: a
-/// limit, or a CPU that left idle. `known` and `perhaps` show how certain it is.
+/// limit, or a CPU that took time to leave idle. `known` and `perhaps` show how certain it is.
 #[derive(Serialize, Default)]
 pub(crate) struct CauseJson {
     kind: &'static str,

@@ -635,7 +635,9 @@ mod tests {
         );
         // The completion of another request is not recorded.
         let unknown = "whether disk 8:16 served a request meanwhile is not recorded";
-        let other = request(9, Stage::Issued, second, 2048);
+        // Another CPU issues it: a request that the thread issues itself would be a reason for doubt.
+        let mut other = request(9, Stage::Issued, second, 2048);
+        other.cpu = 1;
         assert_eq!(said(Some(other)), format!("{held}; {unknown}; {woken}"));
     }
 

@@ -205,7 +205,7 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         }
         Leaf::Ipi(name) if is_call(model, name) => format!("another CPU ({})", text(name)),
         Leaf::Ipi(name) => format!("interrupt {}", text(name)),
-        Leaf::Unseen => "an interrupt or a fault that is not recorded".into(),
+        Leaf::Unseen => "an interrupt, a fault, a signal or task work that is not recorded".into(),
         Leaf::Continue => "SIGCONT (a signal had stopped it)".into(),
         Leaf::Tracer => "its tracer (ptrace)".into(),
         Leaf::Resource(what, function) => format!("{what} ({function})"),
@@ -289,17 +289,17 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
         }
         Cause::For(Leaf::PerhapsTimer { disk, dirty }, _) => match (disk, dirty) {
             (true, true) => {
-                "which of these is not recorded (enable block_rq_complete and writeback_balance_dirty_pages)"
+                "it is not recorded which (enable block_rq_complete and writeback_balance_dirty_pages)"
             }
-            (true, false) => "which of these is not recorded (enable block_rq_complete)",
-            (false, _) => "which of these is not recorded (enable writeback_balance_dirty_pages)",
+            (true, false) => "it is not recorded which (enable block_rq_complete)",
+            (false, _) => "it is not recorded which (enable writeback_balance_dirty_pages)",
         },
-        Cause::For(Leaf::Disk(None), _) => "which disk is not recorded (enable block_rq_complete)",
+        Cause::For(Leaf::Disk(None), _) => "the disk is not recorded (enable block_rq_complete)",
         Cause::For(Leaf::Ipi(_), _) if !model.has(Events::Completions) => {
             "perhaps for a disk, whose completions are not recorded (enable block_rq_complete)"
         }
         Cause::For(Leaf::Softirq(u32::MAX, _), _) => {
-            "which of these is not recorded (enable irq_softirq_entry and irq_softirq_exit)"
+            "it is not recorded which (enable irq_softirq_entry and irq_softirq_exit)"
         }
         Cause::For(Leaf::Packet(Raiser::Unrecorded), _) if !model.has(Events::Handlers) => {
             "its source is not recorded (enable irq_handler_entry and irq_handler_exit)"
@@ -369,4 +369,18 @@ pub(crate) fn sentence(text: &str) -> String {
         first.make_ascii_uppercase();
     }
     sentence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After the event of its system call's end, a thread still delivers its signals and runs its task work.
+    #[test]
+    fn a_wakeup_after_a_system_call_may_be_by_the_thread_itself() {
+        let said = leaf_name(&Model::default(), Leaf::Unseen);
+        for source in ["an interrupt", "a fault", "a signal", "task work"] {
+            assert!(said.contains(source), "{said}");
+        }
+    }
 }

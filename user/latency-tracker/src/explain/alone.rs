@@ -138,12 +138,16 @@ fn reasons(alert: &Alert, indent: usize) -> Vec<String> {
                 );
             }
             Some((0, _)) => {
-                let limit = match policy {
-                    Some("deadline") => "the task had used up its runtime (SCHED_DEADLINE)",
+                let limit = match (policy, fields.number("throttled")) {
                     // Such a task has a limit only with CONFIG_RT_GROUP_SCHED.
-                    Some("fifo" | "rr") => {
+                    (Some("fifo" | "rr"), _) => {
                         "its cgroup had used up its real-time runtime (cpu.rt_runtime_us)"
                     }
+                    (_, Some(0)) => {
+                        "no limit was used up (throttled=0), so core scheduling or sched_ext kept \
+                         the task off it"
+                    }
+                    (Some("deadline"), _) => "the task had used up its runtime (SCHED_DEADLINE)",
                     _ => "the quota of the cgroup was used up (cpu.max)",
                 };
                 sentences.push(format!(
@@ -345,7 +349,8 @@ mod tests {
                 "policy={policy} state=R from=0 migrated=0 by_pid=0 by_tid=0 by_comm=\"idle\""
             );
             let text = text(&alert("runqueue", 9_000_000, 5_000_000, &by), &[]);
-            assert!(text.contains("moved to"), "{text}");
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains("moved to another CPU"), "{text}");
             text
         };
         let other = said("other");
@@ -358,6 +363,12 @@ mod tests {
         ] {
             let said = said(policy);
             assert!(said.contains(limit) && !said.contains("cpu.max"), "{said}");
+        }
+        // The alert shows that no limit was used up.
+        for policy in ["other", "ext", "deadline"] {
+            let said = said(&format!("{policy} throttled=0"));
+            let has_limit = said.contains("cpu.max") || said.contains("SCHED_DEADLINE");
+            assert!(said.contains("sched_ext") && !has_limit, "{said}");
         }
     }
 

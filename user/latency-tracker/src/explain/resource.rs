@@ -18,7 +18,7 @@ const SLEEPS: [(&str, &str); 57] = [
     ),
     (
         "__folio_lock_or_retry",
-        "a page that is being read, from swap or a file",
+        "a locked page, perhaps one that is being read from swap or a file",
     ),
     ("migration_entry_wait", "a page that is being migrated"),
     (
@@ -35,7 +35,7 @@ const SLEEPS: [(&str, &str); 57] = [
     ("blkcg_iolatency_throttle", "io.latency of its cgroup"),
     (
         "blkcg_maybe_throttle_current",
-        "io.cost of its cgroup: debt",
+        "a delay of its cgroup, by io.cost or io.latency",
     ),
     (
         "blk_mq_get_tag",
@@ -51,14 +51,20 @@ const SLEEPS: [(&str, &str); 57] = [
     ),
     (
         "mempool_alloc_from_pool",
-        "the reserve of requests, which is used up",
+        "a reserve of memory (mempool), which is used up",
     ),
     (
         "md_write_start",
         "an array that is suspended or writes its superblock",
     ),
-    ("_wait_barrier", "resync of an array"),
-    ("wait_barrier", "resync of an array"),
+    (
+        "_wait_barrier",
+        "an array that resyncs, repairs a read error or is reconfigured",
+    ),
+    (
+        "wait_barrier",
+        "an array that resyncs, repairs a read error or is reconfigured",
+    ),
     (
         "scsi_block_when_processing_errors",
         "error handling of a SCSI host",
@@ -269,6 +275,23 @@ mod tests {
         assert_eq!(resource(&frozen), Some("get_signal"));
         let dumps = ["dump_emit+0x1/0x2", "get_signal+0x5a8/0x840"];
         assert_eq!(resource(&dumps), None);
+    }
+
+    /// Functions in which a task waits for one of several reasons.
+    #[test]
+    fn no_reason_is_named_if_a_function_has_several() {
+        for (function, reasons) in [
+            (
+                "blkcg_maybe_throttle_current",
+                &["io.cost", "io.latency"][..],
+            ),
+            ("wait_barrier", &["resyncs", "read error"]),
+            ("mempool_alloc_from_pool", &["mempool"]),
+        ] {
+            let what = of(&[function.to_string()]).unwrap().what;
+            let has = |reason: &&str| what.contains(*reason);
+            assert!(reasons.iter().all(has), "{what}");
+        }
     }
 
     #[test]

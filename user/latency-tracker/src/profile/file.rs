@@ -50,7 +50,7 @@ pub(crate) struct Sample {
     pub(crate) begin: u64,
     /// `CLOCK_MONOTONIC` ns.
     pub(crate) end: u64,
-    /// When the sample ended, seconds since 1970; for a profile that a reset ended, when it was read.
+    /// When the sample was read, seconds since 1970.
     pub(crate) time: u64,
     /// For each class, a count for each row.
     pub(crate) counts: Counts,

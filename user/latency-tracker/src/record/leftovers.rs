@@ -144,7 +144,7 @@ pub(crate) fn name_of_run(pid: u32) -> String {
 /// Removes and reports the leftovers of killed runs.
 pub(crate) fn clean(root: &ProcRoot) {
     clean_noted(root);
-    // Without a note (another /run, an older version), sessions are recognized by name.
+    // Without a note (another /run, an older version), sessions are recognised by name.
     for session in lttng::sessions() {
         let gone = lttng::session_owner(&session).is_some_and(|pid| start_time(pid).is_none());
         if gone {

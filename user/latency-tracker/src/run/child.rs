@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The command of a run. Its process is created before the instance, so that the command is measured from its first
-//! instruction on. What the process does before that is not measured.
+//! The command of a run. Its process is created before the instance, so that the command is measured from its start.
 //!
 //! ```text
 //!   this process:  spawn, wait for the stop          instance for the child, SIGCONT
@@ -87,20 +86,7 @@ impl Program {
         let mut command = Command::new("/proc/self/exe");
         command.arg(CHILD).arg(std::process::id().to_string());
         command.arg(&self.file).args(&self.words);
-        let child = command.spawn().context("cannot create a process")?;
-        let mut waiting = Waiting(Some(child));
-        match waitpid(waiting.pid()?, Some(WaitPidFlag::WUNTRACED)) {
-            Ok(WaitStatus::Stopped(_, Signal::SIGSTOP)) => {
-                waiting.wait_for_switch_out();
-                Ok(waiting)
-            }
-            Ok(other) => {
-                // The process is gone, and its ID may be used again.
-                waiting.0 = None;
-                bail!("the process for the command did not wait: {other:?}")
-            }
-            Err(error) => Err(error).context("cannot wait for the process of the command"),
-        }
+        Waiting::create(&mut command)
     }
 }
 
@@ -109,6 +95,26 @@ impl Program {
 pub(crate) struct Waiting(Option<Child>);
 
 impl Waiting {
+    /// Creates a process that stops itself, and waits until it has stopped.
+    fn create(command: &mut Command) -> Result<Self> {
+        let child = command.spawn().context("cannot create a process")?;
+        let mut waiting = Self(Some(child));
+        match waitpid(waiting.pid()?, Some(WaitPidFlag::WUNTRACED)) {
+            Ok(WaitStatus::Stopped(_, Signal::SIGSTOP)) => {
+                waiting.wait_for_switch_out();
+                Ok(waiting)
+            }
+            Ok(other) => {
+                if !matches!(other, WaitStatus::Stopped(..)) {
+                    // The process is gone, and its ID may be used again.
+                    waiting.0 = None;
+                }
+                bail!("the process for the command did not wait: {other:?}")
+            }
+            Err(error) => Err(error).context("cannot wait for the process of the command"),
+        }
+    }
+
     pub(crate) fn id(&self) -> u32 {
         self.0.as_ref().map_or(0, Child::id)
     }
@@ -138,7 +144,7 @@ impl Waiting {
         if let Ok(WaitStatus::Continued(_)) = waitid(Id::Pid(pid), continued) {
             bail!("the process of the command was continued (SIGCONT) before it could be measured");
         }
-        let (reader, writer) = UnixStream::pair().context("cannot create a pipe")?;
+        let (reader, writer) = UnixStream::pair().context("cannot create a socket pair")?;
         reader.set_nonblocking(true)?;
         kill(pid, Signal::SIGCONT).context("cannot start the command")?;
         let mut child = self.0.take().context("no process")?;
@@ -194,8 +200,8 @@ impl Running {
         status.context("cannot wait for the command")
     }
 
-    /// Forwards a signal, unless the terminal has also sent it to the command. A command that has just ended, such as by
-    /// the same signal to its process group, needs none.
+    /// Forwards a signal. In the terminal's foreground, a SIGINT is taken to come from the terminal, which sends it to
+    /// the command, too. A command that has just ended is no error.
     pub(crate) fn pass_on(&self, signal: i32) -> Result<()> {
         let signal = Signal::try_from(signal)?;
         let terminal = File::open("/dev/tty");
@@ -207,5 +213,24 @@ impl Running {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_another_signal_stops_is_killed() {
+        let mut command = Command::new("sh");
+        // The signal has no effect in an orphaned process group; a new group is not orphaned.
+        command.args(["-c", "kill -s TSTP $$"]).process_group(0);
+        let error = Waiting::create(&mut command).unwrap_err().to_string();
+        let pid = error
+            .strip_prefix("the process for the command did not wait: Stopped(Pid(")
+            .and_then(|rest| rest.strip_suffix("), SIGTSTP)"));
+        let pid = Pid::from_raw(pid.expect(&error).parse().unwrap());
+        let status = waitpid(pid, Some(WaitPidFlag::WNOHANG));
+        assert_eq!(status, Err(Errno::ECHILD), "killed and waited for");
     }
 }

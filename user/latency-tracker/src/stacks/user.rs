@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The stack of a late operation in user space, in a form that can be summed: without the addresses of functions in
-//! known files, which differ from process to process.
+//! The user-space stack of a late operation, in a form that can be summed: without the addresses of functions in known
+//! files, which differ from process to process.
 
 use lt_proc::{Alert, UserEnd, UserFrame, UserStack};
 
@@ -91,7 +91,8 @@ impl User {
     }
 }
 
-/// Leaves out the address of a function whose file is known, and the offset in the file if its name is known.
+/// Leaves out the address of a function whose file is known, and the offset in the file if the function's name is
+/// known.
 fn function(mut frame: UserFrame) -> UserFrame {
     if frame.file.is_some() {
         frame.address.clear();

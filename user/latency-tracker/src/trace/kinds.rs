@@ -41,6 +41,7 @@ pub(super) enum Kind {
     Ipi(String),
     IpiEnd,
     Request(Stage, FieldIndex, FieldIndex, RequestFields),
+    Requeue(FieldIndex, FieldIndex, RequestFields),
     Remap([FieldIndex; 4], Option<FieldIndex>),
     Dirty(FieldIndex, FieldIndex),
     Completed(
@@ -67,6 +68,23 @@ impl RequestFields {
         });
         let sectors = self.sectors.and_then(|field| event.unsigned(field));
         (bits.unwrap_or(Purpose::Plain), sectors)
+    }
+
+    /// Whether the kernel's letters show an operation on a zone without data: a reset, an open, a close or a finish.
+    /// ZA appends data to a zone.
+    fn is_of_zone(self, event: &lt_ctf::Event<'_>) -> bool {
+        let letters = self.bits.and_then(|bits| event.bytes(bits));
+        matches!(letters, Some([b'Z', b'R' | b'O' | b'C' | b'F', ..]))
+    }
+
+    /// Whether the kernel's letters show an operation that always has sectors: it reads, discards, writes zeroes, or
+    /// appends data to a zone.
+    fn has_sectors(self, event: &lt_ctf::Event<'_>) -> bool {
+        let letters = self.bits.and_then(|bits| event.bytes(bits));
+        matches!(
+            letters,
+            Some([b'R' | b'D', ..] | [b'W', b'Z', ..] | [b'Z', b'A', ..])
+        )
     }
 }
 
@@ -199,6 +217,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "block_bio_queue" => Kind::Request(Stage::Queued, field("dev")?, field("sector")?, fields),
         "block_getrq" => Kind::Request(Stage::Allocated, field("dev")?, field("sector")?, fields),
         "block_rq_issue" => Kind::Request(Stage::Issued, field("dev")?, field("sector")?, fields),
+        "block_rq_requeue" => Kind::Requeue(field("dev")?, field("sector")?, fields),
         "block_bio_remap" => Kind::Remap(
             [
                 field("old_dev")?,
@@ -286,6 +305,11 @@ fn vector(name: &str) -> Option<Kind> {
         "local_timer" => Kind::TimerEnd,
         _ => Kind::IpiEnd,
     })
+}
+
+/// The length of a request from its number of sectors; 0 if not recorded.
+fn length(sectors: Option<u64>) -> u32 {
+    sectors.and_then(|n| u32::try_from(n).ok()).unwrap_or(0)
 }
 
 /// The disk of a `bdi`, such as `253:3`.
@@ -452,9 +476,17 @@ impl Kind {
                     stage: *stage,
                     disk,
                     sector,
-                    sectors: sectors.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
+                    sectors: length(sectors),
                 }
             }
+            Self::Requeue(dev, sector, fields) => What::Requeued {
+                disk: Disk(unsigned(*dev)?),
+                range: match fields.of(event) {
+                    (Purpose::Flush, Some(0)) => None,
+                    (_, Some(0)) => Some((NOWHERE, 0)),
+                    (_, sectors) => Some((event.unsigned(*sector)?, length(sectors))),
+                },
+            },
             Self::Remap([old_dev, old_sector, dev, sector], sectors) => {
                 let sectors = sectors.and_then(unsigned);
                 // A flush has no position.
@@ -485,11 +517,14 @@ impl Kind {
                     (Purpose::Flush, Some((_, 0))) => (purpose, None),
                     // A command, perhaps with data, whose length is not recorded at its issue.
                     (_, Some((NOWHERE, _))) => (Purpose::Other, Some((NOWHERE, 0))),
-                    // It has not ended: a SCSI disk reports an error, but no completed byte. The rest follows.
-                    (_, Some((_, 0))) if has_failed => return None,
-                    (Purpose::Other, Some((_, 0))) => (purpose, Some((NOWHERE, 0))),
-                    // It had no data, and waited for a flush. The kernel has cleared the flag that shows this.
-                    (_, Some((_, 0))) => (purpose, None),
+                    // Even if it fails, it has only one completion. LTTng has the same bits for writing zeroes, which
+                    // has more.
+                    (Purpose::Other, Some((_, 0))) if fields.is_of_zone(event) => {
+                        (purpose, Some((NOWHERE, 0)))
+                    }
+                    // It has not ended, since no byte is completed. SCSI has such a completion before a request fails
+                    // or is issued again, even with the error 0.
+                    (_, Some((_, 0))) if has_failed || fields.has_sectors(event) => return None,
                     _ => (purpose, range),
                 };
                 What::Completed {
@@ -653,6 +688,39 @@ mod tests {
     }
 
     #[test]
+    fn a_request_a_flush_or_a_command_is_given_back() {
+        let text = || json!({"type": "null-terminated-string"});
+        let given_back = |name, (sector, sectors): (u64, u32), class, purpose: &[u8]| {
+            let fields = [
+                ("dev", unsigned(32), &(8u32 << 20).to_le_bytes()[..]),
+                ("sector", unsigned(64), &sector.to_le_bytes()),
+                ("nr_sector", unsigned(32), &sectors.to_le_bytes()),
+                ("rwbs", class, purpose),
+            ];
+            let dir = trace_of(name, &fields);
+            let mut reader = Reader::open(dir.path()).unwrap();
+            let kind = kind(reader.classes().next().unwrap()).unwrap();
+            let Some(Item::Event(event)) = reader.next().unwrap() else {
+                panic!("no event");
+            };
+            match kind.what(&event, Release(7, 2)) {
+                Some(What::Requeued { disk, range }) if disk == Disk(8 << 20) => range,
+                other => panic!("{other:?}"),
+            }
+        };
+        for (place, letters, bits, range) in [
+            ((64, 8), &b"R\0"[..], 1u32 << 2, Some((64, 8))),
+            ((0, 0), b"FF\0", 1 << 8 | 1 << 10, None),
+            ((0, 0), b"N\0", 0, Some((NOWHERE, 0))),
+        ] {
+            let bits = bits.to_le_bytes();
+            let perf = given_back("block:block_rq_requeue", place, text(), letters);
+            let lttng = given_back("block_rq_requeue", place, unsigned(32), &bits);
+            assert_eq!((perf, lttng), (range, range), "{letters:?}");
+        }
+    }
+
+    #[test]
     fn a_bio_is_passed_on_with_its_length() {
         for (sectors, is_known) in [(16u32, true), (0, false)] {
             let fields = [
@@ -700,10 +768,16 @@ mod tests {
                 other => panic!("{other:?}"),
             })
         };
-        for letters in [&b"R\0"[..], b"WS\0", b"D\0", b"WZ\0"] {
+        for letters in [&b"R\0"[..], b"WS\0", b"D\0", b"WZ\0", b"ZAS\0", b"N\0"] {
             assert_eq!(ended(-5, (64, 0), letters), None);
         }
-        assert_eq!(ended(0, (64, 0), b"WS\0"), Some((Purpose::Plain, None)));
+        for letters in [&b"R\0"[..], b"RA\0", b"D\0", b"DE\0", b"WZ\0", b"ZAS\0"] {
+            assert_eq!(ended(0, (64, 0), letters), None);
+        }
+        // Whether it has ended depends on the request at this sector.
+        for (letters, kind) in [(&b"WS\0"[..], Purpose::Plain), (b"N\0", Purpose::Other)] {
+            assert_eq!(ended(0, (64, 0), letters), Some((kind, Some((64, 0)))));
+        }
         let flush = (Purpose::Flush, None);
         assert_eq!(ended(-5, (NOWHERE, 0), b"FF\0"), Some(flush));
         // A command without data, with an error, with data, and with data as LTTng records it before Linux 5.18; then
@@ -717,6 +791,12 @@ mod tests {
             (0, (0, 0), b"ZRA\0"),
         ] {
             assert_eq!(ended(error, place, letters), Some(command));
+        }
+        // An operation on a zone has no data, so it ends at once, even with an error.
+        for letters in [&b"ZR\0"[..], b"ZRA\0", b"ZO\0", b"ZC\0", b"ZF\0"] {
+            for error in [0, -5] {
+                assert_eq!(ended(error, (64, 0), letters), Some(command));
+            }
         }
     }
 

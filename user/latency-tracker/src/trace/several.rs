@@ -284,7 +284,7 @@ pub(super) fn releases(reader: &Reader) -> Vec<Release> {
         .collect()
 }
 
-/// Whether kernels of arm64 recorded all kernel traces. Since Linux 5.10, each of their interrupts has a handler,
+/// Whether arm64 kernels recorded all kernel traces. Since Linux 5.10, each of their interrupts has a handler,
 /// even an interrupt that comes from no device. perf names the machine in a trace. LTTng does not, so its trace
 /// counts only in the boot that recorded it.
 pub(super) fn has_no_vectors(reader: &Reader, kernels: &[bool]) -> bool {

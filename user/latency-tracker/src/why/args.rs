@@ -2,12 +2,13 @@
 
 //! The options of `why`.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use lt_common::pids::named;
+use lt_common::pids::{named, with_part};
 use lt_common::seconds::some_time;
 use lt_proc::Nanos;
 
@@ -91,7 +92,7 @@ about a second, and show how long operations may not have been seen.";
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
     /// Watch the process with this PID, or with this name if no other process has it.
-    #[arg(short, long, value_name = "PID|NAME", group = "target", value_parser = process, add = ArgValueCompleter::new(completion::pids))]
+    #[arg(short, long, value_name = "PID|NAME", group = "target", value_parser = process, add = ArgValueCompleter::new(completion::pids_and_names))]
     pub(crate) pid: Option<u32>,
     /// Watch the processes of this systemd unit.
     #[arg(long, value_name = "UNIT", group = "target")]
@@ -127,22 +128,32 @@ pub(crate) struct WhyArgs {
 
 /// Reads a PID, or the name of a process.
 fn process(text: &str) -> Result<u32, String> {
-    if let Ok(pid) = text.parse() {
-        return Ok(pid);
-    }
-    let found: Vec<u32> = named(Path::new("/proc"), text).into_iter().collect();
-    match found[..] {
-        [] => Err(format!("no process has the name {text}")),
-        [pid] => Ok(pid),
-        _ => {
-            let pids: Vec<String> = found.iter().map(u32::to_string).collect();
-            Err(format!(
-                "{} processes have the name {text}: use one of the PIDs {}, or --unit or --cgroup for all",
-                found.len(),
-                pids.join(", ")
-            ))
+    let pid = text.parse::<u32>();
+    pid.or_else(|_| process_in(Path::new("/proc"), text))
+}
+
+/// The only process with this name.
+fn process_in(proc: &Path, name: &str) -> Result<u32, String> {
+    let found = named(proc, name);
+    match (found.first(), found.len()) {
+        (None, _) => {
+            let others = with_part(proc, name).filter(|(_, pids)| !pids.is_empty());
+            let others = others.map_or_else(String::new, |(part, pids)| {
+                format!("; PIDs with the name {part}: {}", list(&pids))
+            });
+            Err(format!("no process has the name {name}{others}"))
         }
+        (Some(pid), 1) => Ok(*pid),
+        (_, n) => Err(format!(
+            "{n} processes have the name {name}: use one of the PIDs {}, or --unit or --cgroup for all",
+            list(&found)
+        )),
     }
+}
+
+fn list(pids: &BTreeSet<u32>) -> String {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    pids.join(", ")
 }
 
 #[cfg(test)]
@@ -151,7 +162,7 @@ mod tests {
 
     use clap::Parser;
 
-    use super::process;
+    use super::{process, process_in};
     use crate::cli::{Cli, Command};
 
     #[test]
@@ -177,6 +188,29 @@ mod tests {
         assert!(
             has_both && refused.contains(" processes have the name sleep: "),
             "{refused}"
+        );
+    }
+
+    #[test]
+    fn processes_with_the_part_of_a_name_that_the_kernel_keeps_are_named() {
+        let proc = tempfile::tempdir().unwrap();
+        for pid in ["12", "13"] {
+            let own = proc.path().join(pid);
+            std::fs::create_dir(&own).unwrap();
+            std::fs::write(own.join("comm"), "unattended-upgr\n").unwrap();
+        }
+        let refused = |name| process_in(proc.path(), name).unwrap_err();
+        assert_eq!(
+            refused("unattended-upgrade"),
+            "no process has the name unattended-upgrade; PIDs with the name unattended-upgr: 12, 13"
+        );
+        assert_eq!(
+            refused("unattended-downgrade"),
+            "no process has the name unattended-downgrade"
+        );
+        assert_eq!(
+            refused("unattended-upgr"),
+            "2 processes have the name unattended-upgr: use one of the PIDs 12, 13, or --unit or --cgroup for all"
         );
     }
 

@@ -70,10 +70,8 @@ fn start_of(proc: &Path, thread: &Thread, time: Duration) -> Option<Duration> {
         let bytes = fs::read(proc.join(file)).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     };
-    let status = read(format!("{}/status", thread.tid))?;
-    let mut lines = status.lines();
-    let process = lines.find_map(|line| line.strip_prefix("Tgid:"))?;
-    let process = read(format!("{}/stat", process.trim()))?;
+    let process = pids::process_of(proc, thread.tid.try_into().ok()?)?;
+    let process = read(format!("{process}/stat"))?;
     // This file is read last: if the thread still has its number then, the other files belonged to it, too.
     let stat = read(format!("{}/stat", thread.tid))?;
     let (name, state) = stat.split_once('(')?.1.rsplit_once(')')?;

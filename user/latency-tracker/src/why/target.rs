@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use lt_common::exec::Exec;
 use lt_common::group::{self, Followed};
 use lt_common::out::printable;
-use lt_common::pids::comm;
+use lt_common::pids::{comm, process_of};
 use lt_proc::{Fields, Setting};
 
 use super::args::WhyArgs;
@@ -55,10 +55,7 @@ impl Target {
         };
         if let Some(pid) = args.pid {
             refuse_pid_namespace(&format!("-p {pid}"))?;
-            let Some(comm) = comm(Path::new("/proc"), pid) else {
-                bail!("-p {pid}: there is no such process");
-            };
-            target.name = format!("{}/{pid}", printable(&String::from_utf8_lossy(&comm)));
+            target.name = name_of(Path::new("/proc"), pid)?;
             target.filter = vec![setting("pid", &pid.to_string())];
         } else if let Some(unit) = &args.unit {
             target.name.clone_from(unit);
@@ -214,6 +211,21 @@ const BOOTED: &str = "/run/systemd/system";
 
 const INSTEAD: &str = "use -p PID, -p NAME or --cgroup PATH instead";
 
+/// The name of a process in messages. Refuses a thread that is not its process's main thread: the filter compares the
+/// IDs of processes, and would match nothing.
+fn name_of(proc: &Path, pid: u32) -> Result<String> {
+    let process = process_of(proc, pid);
+    let named = process.and_then(|process| Some((process, comm(proc, process)?)));
+    let Some((process, comm)) = named else {
+        bail!("-p {pid}: there is no such process");
+    };
+    let comm = printable(&String::from_utf8_lossy(&comm));
+    if process != pid {
+        bail!("-p {pid}: a thread of process {process} ({comm}); use -p {process}");
+    }
+    Ok(format!("{comm}/{pid}"))
+}
+
 /// The cgroup of an active unit. `booted` is [`BOOTED`].
 fn cgroup_of(unit: &str, booted: &Path) -> Result<String> {
     if !booted.is_dir() {
@@ -293,6 +305,24 @@ mod tests {
         ] {
             assert!(counts(false, &late), "{late}");
         }
+    }
+
+    #[test]
+    fn a_thread_is_refused_with_its_process() {
+        let proc = tempfile::tempdir().unwrap();
+        for (tid, comm) in [(190, "archiver"), (193, "writer")] {
+            let own = proc.path().join(tid.to_string());
+            std::fs::create_dir(&own).unwrap();
+            std::fs::write(own.join("comm"), format!("{comm}\n")).unwrap();
+            let status = format!("Name:\t{comm}\nTgid:\t190\n");
+            std::fs::write(own.join("status"), status).unwrap();
+        }
+        let name_of = |pid| name_of(proc.path(), pid).map_err(|error| error.to_string());
+        assert_eq!(name_of(190).as_deref(), Ok("archiver/190"));
+        let refused = "-p 193: a thread of process 190 (archiver); use -p 190";
+        assert_eq!(name_of(193).unwrap_err(), refused);
+        let refused = "-p 194: there is no such process";
+        assert_eq!(name_of(194).unwrap_err(), refused);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub fn picture(title: &str, curves: &[Curve]) -> String {
         .add(axes.draw());
     for (i, curve) in curves.iter().enumerate() {
         let colour = COLOURS[i % COLOURS.len()];
-        // When all colours are used, lines are dashed.
+        // Once the colours are used up, lines are dashed.
         let dash = ["none", "6 3", "2 2", "8 2 2 2"][i / COLOURS.len() % 4];
         let y = TOP + PLOT.1 + BELOW + ENTRY * i as f64;
         let entry = Line::new()
@@ -70,7 +70,7 @@ pub fn picture(title: &str, curves: &[Curve]) -> String {
     document.to_string()
 }
 
-/// Returns the legend of a curve: `CPU 1: 1000000 samples, p50 24ns, p99.99 1.02us, max 7.57us`.
+/// Returns the legend of a curve: `CPU 1: 1000000 samples, p50 24ns, p99 31ns, p99.99 1.02us, max 7.57us`.
 fn legend(curve: &Curve) -> String {
     let mut words = format!("{}: {} samples", curve.name, curve.count());
     for percentile in curve.percentiles() {

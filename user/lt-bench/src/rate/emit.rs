@@ -76,7 +76,7 @@ fn by_clock(clock: &Clock, plan: &Plan, stop: &AtomicBool, event: impl FnMut()) 
 
 fn paced<C: Now>(clock: &C, plan: &Plan, stop: &AtomicBool, mut event: impl FnMut()) -> Made {
     let mut made = Made::default();
-    // Faults in the pages before the run starts.
+    // Prefaults the pages before the run starts.
     std::hint::black_box(&mut made.each).merge(&Record::default());
     let begin = clock.now();
     // Events are due at `anchor`, and one gap apart after it.

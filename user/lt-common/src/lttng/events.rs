@@ -21,13 +21,15 @@ pub(super) const OF_REQUESTS: [&str; 3] =
     ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
 /// Shows for which disk a thread waited, however that disk signals completion.
 const OF_DISKS: &str = "block_rq_complete";
-/// Stages before completion: a bio is submitted and gets a request, and the request is issued.
-pub(super) const OF_PLACES: [&str; 5] = [
+/// Stages before completion: a bio is submitted and gets a request, and the request is issued, or given back by the
+/// driver.
+pub(super) const OF_PLACES: [&str; 6] = [
     "block_bio_queue",
     "block_bio_remap",
     "block_getrq",
     "block_rq_insert",
     "block_rq_issue",
+    "block_rq_requeue",
 ];
 /// Events that show the CPU that a thread waited for, why that CPU was idle meanwhile, and which limits held the thread
 /// back.
@@ -173,6 +175,7 @@ mod tests {
             }
             assert_eq!(times("sched_migrate_task", &lean), 0);
             assert_eq!(times("block_rq_complete", &lean), 1);
+            assert_eq!(times("block_rq_requeue", &all), 1);
             assert!(lean.iter().all(|event| all.contains(event)));
         }
     }

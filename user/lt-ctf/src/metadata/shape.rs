@@ -61,7 +61,7 @@ pub(super) fn fast(schema: &Schema, header: NodeId) -> Option<Fast> {
     if !plain(long_id, 32) || !plain(long_time, 64) {
         return None;
     }
-    // The fast path does not handle an alignment that only the option has.
+    // The fast path does not handle a compact option that is aligned more strictly than its time.
     if schema.node(compact.node).align != time_align {
         return None;
     }

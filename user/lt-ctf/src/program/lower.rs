@@ -4,7 +4,10 @@
 //! The distance of each field from the last anchor is tracked, and so is its position modulo a power of two. The
 //! padding that most alignments need is therefore known beforehand, and they need no step.
 
-use crate::schema::{Field, Kind, NodeId, Op, Program, Schema, Scope, Slot, Step};
+use crate::bits::Order;
+use crate::schema::{
+    Access, Encoding, Field, Kind, NodeId, Op, Program, Schema, Scope, Slot, Step,
+};
 
 /// Generates the steps and the fields of an event class from its scopes: common, specific, payload.
 /// The fields start at a multiple of `modulus` bits, a power of two. Also returns how many nodes were searched for
@@ -132,23 +135,14 @@ impl Lower<'_> {
         let node = self.schema.node(id);
         self.align(node.align);
         let delta = u32::try_from(self.delta);
-        let quick = match node.kind {
-            Kind::Int { int, .. }
-                if self.modulus >= 8
-                    && self.residue.is_multiple_of(8)
-                    && int.len.is_multiple_of(8) =>
-            {
-                Some(int)
-            }
-            _ => None,
-        };
+        let access = self.access(&node.kind);
         self.fields.push(Field {
             name: name.to_string(),
             scope,
             node: id,
             anchor: self.anchor,
-            delta: delta.map_err(|_| "an event of gigabytes")?,
-            quick,
+            delta: delta.map_err(|_| "more than 512 MiB of fixed-size fields")?,
+            access,
         });
         if let (Some(size), false) = (node.size, node.keeps) {
             self.forward(size);
@@ -178,6 +172,27 @@ impl Lower<'_> {
         };
         self.step(op, modulus);
         Ok(())
+    }
+
+    /// Returns how the value of the next field is read.
+    fn access(&self, kind: &Kind) -> Access {
+        let is_whole = self.modulus >= 8 && self.residue.is_multiple_of(8);
+        match *kind {
+            Kind::Int { int, .. }
+                if is_whole && int.len.is_multiple_of(8) && int.order == Order::Little =>
+            {
+                let unused = u64::BITS - int.len;
+                match int.signed {
+                    true => Access::Signed(unused),
+                    false => Access::Unsigned(unused),
+                }
+            }
+            Kind::StaticText {
+                bytes,
+                encoding: Encoding::Utf8,
+            } => u32::try_from(bytes).map_or(Access::Node, Access::Text),
+            _ => Access::Node,
+        }
     }
 
     /// Returns the step of an array, and the largest power of two known to divide the position of its end.

@@ -4,8 +4,8 @@
 
 use std::collections::HashMap;
 
+use super::NodeId;
 use super::steps::Program;
-use super::{Int, NodeId};
 use crate::bits::Order;
 
 /// A stream class: the common properties of its streams.
@@ -126,8 +126,21 @@ pub struct Field {
     /// The field starts `delta` bits after this anchor of the event.
     pub(crate) anchor: u32,
     pub(crate) delta: u32,
-    /// Set if the field is an integer of whole bytes that always starts on a byte boundary.
-    pub(crate) quick: Option<Int>,
+    pub(crate) access: Access,
+}
+
+/// How the value of a field is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// A little-endian integer of whole bytes that always starts on a byte boundary; it is this many bits shorter than
+    /// 64.
+    Unsigned(u32),
+    /// Likewise, but signed.
+    Signed(u32),
+    /// UTF-8 text of fixed size, in bytes.
+    Text(u32),
+    /// The node of the field tells.
+    Node,
 }
 
 /// The index of a field in its class; looked up once with [`Class::field`].

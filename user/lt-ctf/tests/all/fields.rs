@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::made::*;
+use crate::real::check_values;
 
 #[test]
 fn integers_of_any_length_in_both_orders_at_any_bit() {
@@ -32,6 +33,54 @@ fn integers_of_any_length_in_both_orders_at_any_bit() {
             text,
             "{ a = 5, b = -3, c = 4711, d = -2, e = 1025, f = 18446744073709551614, g = -300 }"
         );
+    }
+}
+
+/// The first number is read in front of another event, the second one at the end of the packet, where fewer than eight
+/// bytes may be left.
+#[test]
+fn integers_of_whole_bytes_in_both_orders_up_to_the_end_of_a_packet() {
+    let check = |len: u64, signed: bool, big: bool, numbers: [u64; 2]| {
+        let bytes = packet(Packet::default(), |bits| {
+            for (number, time) in numbers.into_iter().zip(1..) {
+                event(bits, 0, time).put(number, len as usize, big);
+            }
+        });
+        let payload = structure(&[("n", int(len, signed, big))]);
+        let dir = Dir::new();
+        write(&dir.0, &metadata(&[("e", payload)]), &[bytes]);
+        let mut reader = lt_ctf::Reader::open(&dir.0).unwrap();
+        let n = reader.classes().next().unwrap().field("n").unwrap();
+        for number in numbers {
+            let Some(lt_ctf::Item::Event(event)) = reader.next().unwrap() else {
+                panic!("no event");
+            };
+            let extended = ((number << (64 - len)) as i64) >> (64 - len);
+            let (value, as_unsigned, as_signed) = if signed {
+                let value = lt_ctf::Value::Signed(extended);
+                (value, u64::try_from(extended).ok(), Some(extended))
+            } else {
+                let value = lt_ctf::Value::Unsigned(number);
+                (value, Some(number), i64::try_from(number).ok())
+            };
+            let mut values = Vec::new();
+            event.values(|field, value| values.push((field, value)));
+            let of = format!("{len} bits, signed: {signed}, big: {big}");
+            assert_eq!(values, [(n, Some(value))], "{of}");
+            assert_eq!(event.value(n), Some(value), "{of}");
+            assert_eq!(event.unsigned(n), as_unsigned, "{of}");
+            assert_eq!(event.signed(n), as_signed, "{of}");
+            check_values(&event);
+        }
+        assert!(reader.next().unwrap().is_none());
+    };
+    for len in (8..=64).step_by(8) {
+        let high = 0xf1e2_d3c4_b5a6_9788_u64 >> (64 - len);
+        let low = 0x71e2_d3c4_b5a6_9788_u64 >> (64 - len);
+        for (signed, big) in [(false, false), (false, true), (true, false), (true, true)] {
+            check(len, signed, big, [high, low]);
+            check(len, signed, big, [low, high]);
+        }
     }
 }
 

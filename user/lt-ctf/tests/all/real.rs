@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use lt_ctf::{Event, Item, Missing, Reader, Value, text};
+use lt_ctf::{Event, Item, Missing, Part, Reader, Value, text};
 
 use crate::made::Dir;
 
@@ -24,22 +24,40 @@ pub fn unpack() -> Dir {
     dir
 }
 
-/// Compares the values of all fields with each field alone.
-fn check_values(event: &Event<'_>) {
+/// Compares the values of all fields with the parts that `visit` reports, which it decodes on another path.
+pub fn check_values(event: &Event<'_>) {
     let mut fields = event.class().fields();
     event.values(|field, value| {
         assert_eq!(fields.next().map(|(index, _)| index), Some(field));
-        let (unsigned, signed) = (event.unsigned(field), event.signed(field));
-        match value {
-            Some(Value::Unsigned(value)) => assert_eq!(unsigned, Some(value)),
-            Some(Value::Signed(value)) => assert_eq!(signed, Some(value)),
-            Some(Value::Float(value)) => {
-                let bits = event.float(field).map(f64::to_bits);
-                assert_eq!(bits, Some(value.to_bits()));
+        let mut parts = Vec::new();
+        assert!(event.visit(field, &mut |part| parts.push(part)));
+        let is_same = match (value, parts.as_slice()) {
+            (Some(Value::Unsigned(value)), [Part::Bool(part)]) => (value != 0) == *part,
+            (Some(Value::Unsigned(value)), [Part::Bits(part, _)]) => value == *part,
+            (Some(Value::Unsigned(value)), [Part::Unsigned(part, ..)]) => value == *part,
+            (Some(Value::Signed(value)), [Part::Signed(part, ..)]) => value == *part,
+            (Some(Value::Float(value)), [Part::Single(part)]) => {
+                value.to_bits() == f64::from(*part).to_bits()
             }
-            Some(Value::Bytes(bytes)) => assert_eq!(event.bytes(field), Some(bytes)),
-            None => assert!(unsigned.is_none() && signed.is_none() && event.bytes(field).is_none()),
-        }
+            (Some(Value::Float(value)), [Part::Double(part)]) => value.to_bits() == part.to_bits(),
+            (Some(Value::Bytes(bytes)), [Part::Text(part)]) => *bytes == **part,
+            (Some(Value::Bytes(bytes)), [Part::Blob(part)]) => bytes == *part,
+            // A container.
+            (
+                None,
+                [
+                    Part::Struct | Part::Array(_) | Part::Variant(_) | Part::Optional(_),
+                    ..,
+                ],
+            ) => {
+                event.unsigned(field).is_none()
+                    && event.signed(field).is_none()
+                    && event.float(field).is_none()
+                    && event.bytes(field).is_none()
+            }
+            _ => false,
+        };
+        assert!(is_same, "{value:?}, but {parts:?}");
     });
     assert!(fields.next().is_none());
 }

@@ -295,7 +295,7 @@ fn quick_and_slow(header: Value, stream: &Vec<u8>) -> Vec<String> {
         );
         told(&dir.0, false).unwrap()
     };
-    // An additional member, of size 0, keeps the reader from recognizing the header.
+    // An additional member, of size 0, keeps the reader from recognising the header.
     let mut odd = header.clone();
     odd["member-classes"]
         .as_array_mut()

@@ -199,7 +199,7 @@ fn many_losses_are_read_by_threads() {
     }
 }
 
-/// Packets of several windows: with threads, windows are smaller. One event is larger than a window.
+/// With threads, a packet has more than one window. One event is larger than a window.
 #[test]
 fn large_events_are_read_by_threads() {
     const STREAMS: usize = 20;

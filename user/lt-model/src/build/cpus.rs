@@ -7,7 +7,7 @@ use super::limits::Looked;
 use crate::context::{Context, Disk, Handler, Raiser, Vector};
 use crate::ids::ThreadId;
 use crate::limits::Function;
-use crate::list::with_room;
+use crate::list::{push, with_room};
 use crate::processor::{Stretches, Use};
 use crate::request::{Kind, Request};
 use crate::tiles::{Kinds, Tiles};
@@ -33,6 +33,10 @@ pub(super) const WAY_OUT: u64 = 30_000;
 /// Maximum number of softirqs to keep as pending: more than any kernel has.
 const VECTORS: usize = 16;
 
+/// Maximum number of changes of the innermost context to keep while the thread of a processor is not known: some
+/// seconds of a processor with many interrupts.
+const CHANGES: usize = 1 << 14;
+
 /// The timers run by an HRTIMER softirq. The softirq is raised when the first timer is due, and not again until it
 /// begins. The due time is therefore known if the softirq runs only one timer.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +58,9 @@ pub(super) struct Cpu {
     pub(super) known_since: Option<u64>,
     /// Nested interrupts, the innermost last.
     pub(super) contexts: Vec<Context>,
+    /// While the current thread is not known: the innermost contexts, each with its start; `None` for the thread
+    /// itself.
+    pub(super) changes: Vec<(u64, Option<Context>)>,
     /// The last interrupt that ended here, and its end.
     pub(super) tail: Option<(Context, u64)>,
     /// The softirqs raised by the thread itself, as bits.
@@ -134,6 +141,7 @@ impl Cpus {
         at.raised = 0;
         at.softirqs_until = 0;
         at.expiring = None;
+        at.changes = Vec::new();
         self.note(cpu, time);
     }
 
@@ -165,14 +173,17 @@ impl Cpus {
         for cpu in &mut self.all {
             cpu.tiles = Tiles::default();
             cpu.known = Kinds::default();
+            cpu.changes = Vec::new();
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
         let known: usize = self.all.iter().map(|cpu| cpu.known.bytes()).sum();
+        let changes: usize = self.all.iter().map(|cpu| cpu.changes.len()).sum();
         self.all.len() * (size_of::<Cpu>() + 512)
             + with_room(self.policy.stored * Tiles::BYTES)
             + self.policy.highs * Times::HIGH
+            + with_room(changes * size_of::<(u64, Option<Context>)>())
             + known
     }
 
@@ -304,7 +315,20 @@ impl Cpu {
     }
 
     fn note(&mut self, number: u32, time: u64, policy: &mut Policy) {
-        let used = match (self.above(), self.current) {
+        let above = self.above();
+        // Otherwise, no interrupt of a thread is kept.
+        let is_kept = policy.keep < u64::MAX && !matches!(policy.detail, Detail::Waits);
+        let is_new = self.changes.last().is_none_or(|(_, last)| *last != above);
+        if self.current.is_none() && is_kept && is_new {
+            if self.changes.len() == CHANGES {
+                // What the thread did before the newer half is then not known.
+                self.changes.drain(..CHANGES / 2);
+                let since = self.changes.first().map(|(time, _)| *time);
+                self.known_since = self.known_since.max(since);
+            }
+            push(&mut self.changes, (time, above));
+        }
+        let used = match (above, self.current) {
             (Some(context), _) => Use::Context(context),
             (None, Some(Some(thread))) => Use::Thread(thread),
             (None, Some(None)) => Use::Idle,

@@ -66,7 +66,10 @@ impl Looked {
     fn sign(&self, since: u64, time: u64, cpu: u32, task: &Task, found: &Found) -> Option<Sign> {
         let is_deadline = task.prio.is_some_and(Priority::is_deadline);
         if is_deadline {
-            return self.deadline(since, time, task, found);
+            // A boost by priority inheritance may have ended meanwhile. The timer was then for another thread.
+            let is_still = found.prio.is_none_or(Priority::is_deadline);
+            let sign = self.deadline(since, time, task, found);
+            return sign.filter(|_| is_still);
         }
         if task.prio.is_none_or(Priority::is_fair)
             && let Some(expired) = self.quota(time, cpu, task, found)
@@ -116,6 +119,8 @@ impl Looked {
 struct Found {
     /// Whether the CPU was idle until now.
     was_idle: bool,
+    /// The priority of the thread now, if recorded.
+    prio: Option<Priority>,
     /// Last expiries of quota and deadline timers.
     expired: Expired,
 }
@@ -166,8 +171,14 @@ impl Builder {
     }
 
     /// Records the sign, if any, of the cause of a wait that ends because the thread begins to run on `cpu`, or leaves
-    /// that CPU.
-    pub(super) fn note_sign(&mut self, time: u64, cpu: u32, thread: ThreadId) {
+    /// that CPU. `prio` is its priority now, if recorded.
+    pub(super) fn note_sign(
+        &mut self,
+        time: u64,
+        cpu: u32,
+        thread: ThreadId,
+        prio: Option<Priority>,
+    ) {
         let since = self.tasks.since(thread);
         let task = self.tasks.of(thread);
         let is_here = task.cpu == Some(cpu);
@@ -179,6 +190,7 @@ impl Builder {
         };
         let found = Found {
             was_idle: at.current() == Some(None),
+            prio,
             expired: self.expired,
         };
         let Some(sign) = at.looked.sign(since, time, cpu, task, &found) else {

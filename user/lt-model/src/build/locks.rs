@@ -8,7 +8,8 @@ use crate::locks::{Futex, Handover, Operation};
 
 impl Builder {
     /// Declares that the thread with this number waited for a lock in one call of `futex` from `begin` to `end`, and
-    /// acquired it. The call counts even if system calls are not recorded. Must come before the first event.
+    /// acquired it. The call counts even if system calls are not recorded. Then only the last wakeup in the call counts
+    /// as a handover, if a thread caused it: an earlier one may be due to a signal. Must come before the first event.
     pub fn locks(&mut self, tid: i32, begin: u64, end: u64) {
         self.tasks.locks.entry(tid).or_default().push((begin, end));
     }
@@ -40,14 +41,19 @@ impl Builder {
             .filter(|futex| futex.operation == Operation::Lock)
     }
 
-    /// Handles a wakeup of `thread` by `waker`. If the wakeup hands over a lock, the thread has waited for the
-    /// owner.
+    /// Handles a wakeup of `thread` by `waker`, which is `None` if it cannot be an owner or is not known. If the wakeup
+    /// hands over a lock, the thread has waited for the owner.
     pub(super) fn hands_on(&mut self, time: u64, thread: ThreadId, waker: Option<WakerId>) {
         let Some(lock) = self.lock(thread, time) else {
             return;
         };
         if self.over {
             return self.handovers.count();
+        }
+        if !self.futexes {
+            // An earlier wakeup in this call did not end it, so it need not have been a handover.
+            self.handovers.revoke(thread, lock.since);
+            self.tasks.of(thread).handed_at = time;
         }
         let by = waker.and_then(|id| Some((id, self.wakers.get(id)?.by()?)));
         let Some((id, owner)) = by else {
@@ -61,9 +67,7 @@ impl Builder {
         if !is_unlock || owner == thread || self.tasks.gaps.any(lock.since, time).is_some() {
             return;
         }
-        let task = self.tasks.of(thread);
-        task.handed_at = time;
-        if let Some(futex) = &mut task.futex {
+        if let Some(futex) = &mut self.tasks.of(thread).futex {
             futex.since = time;
         }
         let (begin, end, by) = (lock.since, time, id);

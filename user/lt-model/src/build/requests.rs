@@ -11,8 +11,13 @@
 //!         lower bio                     `- merged into the issued request: gone
 //! ```
 //!
+//! A request that the driver gives back is like a bio that has not been issued. Without an event of this
+//! (`block_rq_requeue`), only its next issue shows it.
+//!
 //! If an event may be of any of several bios or requests, these are doubtful from then on: their times are unknown, and
 //! so is their thread, unless all have the same one.
+//!
+//! Flushes and commands have no position. All flushes of a disk are alike, and so are all its commands.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +31,8 @@ use crate::missing::Events;
 use crate::request::{Kind, Request};
 use crate::served::{Done, Log};
 
-/// Maximum number of bios and requests in flight. More means that some ended without an event, such as the bios of a
-/// device without requests.
+/// Maximum number of bios and requests in flight; also of the flushes, and of the commands, of a disk. More means that
+/// some ended without an event, such as the bios of a device without requests.
 const MOST: usize = 16 << 10;
 
 /// Maximum number of bios and requests with the same first sector, which bounds the time for an event. There may be one
@@ -51,6 +56,8 @@ struct Held {
     has_bio: bool,
     /// Whether the driver has completed a part of it.
     is_part: bool,
+    /// Whether this is a request that the driver has given back, and that waits to be issued again.
+    is_back: bool,
     /// Whether the last event may be that of another bio or request.
     is_doubtful: bool,
     /// The bio of a stacked device that was passed on as this one: the device and the first sector there.
@@ -70,6 +77,7 @@ impl Held {
             left: 0,
             has_bio: false,
             is_part: false,
+            is_back: false,
             is_doubtful: false,
             upper: None,
         }
@@ -83,7 +91,12 @@ impl Held {
 
     /// Whether it is a bio that a stacked device has just passed on, and that is not submitted yet.
     fn is_passed_on(&self) -> bool {
-        self.queued.is_none() && self.allocated.is_none() && self.issued.is_none()
+        self.queued.is_none() && !self.has_request() && self.issued.is_none()
+    }
+
+    /// Whether it is seen to have a `struct request` of the disk, unless it is at the driver.
+    fn has_request(&self) -> bool {
+        self.allocated.is_some() || self.is_back
     }
 
     /// Cuts a bio to its first sectors, which get a request or are passed on now. Returns a bio for the rest, whose
@@ -136,40 +149,95 @@ pub(super) struct Requests {
     /// Bios and requests by first sector, in the order of their arrival.
     held: BTreeMap<u64, Vec<Held>>,
     len: usize,
-    flushes: HashMap<Disk, Flushes>,
+    flushes: HashMap<Disk, Alike>,
+    /// Commands without a position.
+    commands: HashMap<Disk, Alike>,
     /// What the disks served while threads waited for a free request.
     served: Log,
 }
 
-/// Flushes of a disk: their number at the driver, since when the driver has had any, and when the last one was issued.
-/// The last time is `None` if the driver had another flush then: which of them ends next is not known.
+/// The flushes, or the commands, of a disk at the driver. If there are several, it is not known which one ends next.
 #[derive(Debug, Default)]
-struct Flushes {
-    under_way: u32,
-    since: u64,
-    issued: Option<u64>,
+struct Alike {
+    /// When each was issued, in time order. The latest counts as the next one to end. So the driver has had at least
+    /// one since the first of these times.
+    issued: Vec<u64>,
+    /// When those were issued that the driver has given back, and that wait to be issued again. One of them may still
+    /// be at the driver, if the driver has refused another one without an event of its issue.
+    back: Vec<u64>,
+    /// Whether it is not known when the next one to end was issued.
+    is_doubtful: bool,
+}
+
+impl Alike {
+    /// Adds one that is issued now. If there are too many, drops the older half, and returns when the first of these
+    /// was issued.
+    fn issue(&mut self, time: u64) -> Option<u64> {
+        self.is_doubtful |= !self.issued.is_empty();
+        self.back.pop();
+        let is_full = self.issued.len() >= MOST;
+        let dropped = self.issued.first().copied().filter(|_| is_full);
+        if is_full {
+            self.issued.drain(..MOST / 2);
+        }
+        self.issued.push(time);
+        dropped
+    }
+
+    /// Removes the next one to end. Returns when it was issued, and whether this is certain.
+    fn end(&mut self) -> Option<(u64, bool)> {
+        let issued = self.issued.pop().or_else(|| self.back.pop())?;
+        let is_known = !self.is_doubtful;
+        self.is_doubtful &= !self.issued.is_empty() || !self.back.is_empty();
+        Some((issued, is_known))
+    }
+
+    /// The driver gives one of them back, or one that it has not accepted.
+    fn give_back(&mut self) {
+        if let Some(issued) = self.issued.pop() {
+            self.back.push(issued);
+            self.is_doubtful = true;
+        }
+    }
+
+    /// When those were issued that may be at the driver.
+    fn all(&self) -> impl Iterator<Item = u64> {
+        self.issued.iter().chain(&self.back).copied()
+    }
 }
 
 impl Requests {
     /// Forgets all requests, since events of them may be missing until `time`.
     pub(super) fn clear(&mut self, time: u64) {
-        let issued = |held: &Held| Some((held.disk, held.issued?));
-        let all = self.held.values().flatten();
-        for (disk, of) in self.flushes.iter().filter(|(_, of)| of.under_way > 0) {
-            self.served.may_flush(*disk, of.since, time);
+        for (disk, of) in &self.flushes {
+            if let Some(since) = of.all().min() {
+                self.served.may_flush(*disk, since, time);
+            }
         }
-        self.served.lost(time, all.filter_map(issued));
+        let issued = |held: &Held| Some((held.disk, held.issued?));
+        let requests = self.held.values().flatten().filter_map(issued);
+        let commands = self.commands.iter().flat_map(|(disk, of)| {
+            let issued = of.all();
+            issued.map(move |issued| (*disk, issued))
+        });
+        self.served.lost(time, requests.chain(commands));
         self.held.clear();
         self.flushes.clear();
+        self.commands.clear();
         self.len = 0;
     }
 
     /// Maximum memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
+        let alike = self.flushes.values().chain(self.commands.values());
+        let issued = alike.map(|of| of.issued.capacity() + of.back.capacity());
+        let issued: usize = issued.sum();
         // The first one at a sector gets room for four.
         (self.held.len() * 4 + self.len * 2) * size_of::<Held>()
             + self.held.len() * 2 * (size_of::<Vec<Held>>() + size_of::<u64>())
-            + self.flushes.len() * 2 * size_of::<(Disk, Flushes)>()
+            // A list may double with the next flush or command.
+            + issued * 2 * size_of::<u64>()
+            + (self.flushes.len() + self.commands.len()) * 2 * size_of::<(Disk, Alike)>()
             + self.served.bytes()
     }
 
@@ -211,6 +279,10 @@ impl Requests {
                 let is_own = by.is_some() && bio.of == by && !bio.is_doubtful;
                 bio.queued.filter(|_| is_own)
             }
+            Stage::Issued if place.1 == NOWHERE => {
+                self.command(time, place.0);
+                None
+            }
             Stage::Issued => {
                 self.issue(time, place, sectors);
                 None
@@ -246,7 +318,7 @@ impl Requests {
         let is_of_another =
             |bio: &Held| by.is_some() && bio.of.is_some() && bio.of != by && bio.upper.is_none();
         let is_open = |bio: &Held| {
-            let is_waiting = bio.allocated.is_none() && bio.issued.is_none();
+            let is_waiting = !bio.has_request() && bio.issued.is_none();
             bio.disk == disk && is_waiting && !is_of_another(bio)
         };
         let is_own = |bio: &Held| is_open(bio) && by.is_some() && bio.of == by;
@@ -266,13 +338,12 @@ impl Requests {
     /// Issues a request: a bio, with those that were merged into it, or a request that the driver gave back.
     fn issue(&mut self, time: u64, (disk, sector): (Disk, u64), sectors: u32) {
         let bio = self.take_bio(disk, sector, sectors);
-        // Unlike requests with a position, all commands of a disk are alike: this need not be the one in flight.
-        let may_be_again = bio.is_none() && sector != NOWHERE;
-        if may_be_again && self.issue_again(time, (disk, sector), sectors) {
+        if bio.is_none() && self.issue_again(time, (disk, sector), sectors) {
             return;
         }
         let mut request = bio.unwrap_or_else(|| Held::new(disk));
         (request.disk, request.issued, request.left) = (disk, Some(time), sectors);
+        request.is_back = false;
         self.put(sector, request);
     }
 
@@ -283,13 +354,14 @@ impl Requests {
         let inside: Vec<u64> = inside.map(|(at, _)| *at).collect();
 
         let is_bio = |held: &Held| held.is_bio_of(disk);
-        let has_request = |bio: &Held| is_bio(bio) && bio.allocated.is_some();
+        let has_request = |bio: &Held| is_bio(bio) && bio.has_request();
+        let is_allocated = |bio: &Held| is_bio(bio) && bio.allocated.is_some();
         // Only a bio that has a request is issued, or one that was merged to the front of a request. The allocations
         // of all bios are recorded, or none.
         let mut behind = inside.iter().filter_map(|at| self.held.get(at)).flatten();
         let is_front = behind.any(has_request);
         let all = self.held.get_mut(&sector)?;
-        let needs_request = !is_front && all.iter().any(has_request);
+        let needs_request = !is_front && all.iter().any(is_allocated);
         let may_be = |bio: &Held| is_bio(bio) && (!needs_request || has_request(bio));
         confuse(all.iter_mut().filter(|bio| may_be(bio)));
         let place = all.iter().position(may_be)?;
@@ -325,7 +397,8 @@ impl Requests {
         Some(bio)
     }
 
-    /// Issues a request again that the driver gave back. Returns false if there is none.
+    /// Issues a request again that the driver gave back without an event, or of which it gave back the rest. Returns
+    /// false if there is none.
     fn issue_again(&mut self, time: u64, (disk, sector): (Disk, u64), sectors: u32) -> bool {
         let all = self.held.get_mut(&sector).into_iter().flatten();
         let again = all.filter(|held| held.is_at_driver(disk, sectors));
@@ -459,31 +532,74 @@ impl Requests {
         self.put_rest(old, sectors, rest);
     }
 
+    /// Records that a command without a position is issued to the driver.
+    fn command(&mut self, time: u64, disk: Disk) {
+        let of = self.commands.entry(disk).or_default();
+        if let Some(dropped) = of.issue(time) {
+            self.served.forgets(disk, dropped);
+        }
+    }
+
     /// Records that a flush is issued to the driver.
     pub(super) fn flush(&mut self, time: u64, disk: Disk) {
         let of = self.flushes.entry(disk).or_default();
-        of.issued = (of.under_way == 0).then_some(time);
-        of.since = of.issued.unwrap_or(of.since);
-        of.under_way += 1;
+        if let Some(dropped) = of.issue(time) {
+            self.served.may_flush(disk, dropped, u64::MAX);
+        }
     }
 
     /// Handles the end of a flush. Returns the flush, if its start is known.
     pub(super) fn flushed(&mut self, time: u64, disk: Disk) -> Option<Request> {
         let of = self.flushes.get_mut(&disk);
-        let Some(of) = of.filter(|of| of.under_way > 0) else {
+        let ended = of.and_then(|of| of.end().map(|ended| (ended, of.issued.is_empty())));
+        let Some(((issued, is_known), is_last)) = ended else {
             // The start of this flush, or of one that has ended in its place, was not seen.
             self.served.may_flush(disk, 0, time);
             return None;
         };
-        of.under_way -= 1;
-        if of.under_way == 0 {
-            self.served.flushes(disk, of.since, time);
+        if is_last {
+            self.served.flushes(disk, issued, time);
         }
-        Some(request(Held::new(disk), of.issued?, Kind::Flush))
+        is_known.then(|| request(Held::new(disk), issued, Kind::Flush))
     }
 
-    /// Completes a request, or a part of it. Returns the request, unless its issue was not seen or may be that of
-    /// another one; and what the disk has served, if this was the last part.
+    /// Handles a request that the driver gives back, or has refused; without a range, a flush.
+    pub(super) fn requeue(&mut self, disk: Disk, range: Option<(u64, u32)>) {
+        let alike = match range {
+            None => self.flushes.get_mut(&disk),
+            Some((NOWHERE, _)) => self.commands.get_mut(&disk),
+            Some((sector, sectors)) => return self.give_back(disk, sector, sectors),
+        };
+        if let Some(alike) = alike {
+            alike.give_back();
+        }
+    }
+
+    /// Gives a request back, unless it may be another one with these sectors that the driver has refused. After an
+    /// incomplete transfer, the rest of a request stays the same request.
+    fn give_back(&mut self, disk: Disk, sector: u64, sectors: u32) {
+        let Some(all) = self.held.get_mut(&sector) else {
+            return;
+        };
+        let is_refused = |held: &Held| held.is_bio_of(disk) && held.left == sectors;
+        if all.iter().any(is_refused) {
+            return;
+        }
+        let is_given = |held: &Held| held.is_at_driver(disk, sectors) && !held.is_part;
+        if let Some(request) = all.iter_mut().rfind(|held| is_given(held)) {
+            (request.issued, request.is_back) = (None, true);
+        }
+    }
+
+    /// Whether a request with this first sector is at the driver.
+    pub(super) fn is_at_driver(&self, disk: Disk, sector: u64) -> bool {
+        let all = self.held.get(&sector).into_iter().flatten();
+        let mut of_disk = all.filter(|held| held.disk == disk);
+        of_disk.any(|held| held.issued.is_some())
+    }
+
+    /// Completes a request, or a part of it; without sectors, a command. Returns the request, unless its issue was not
+    /// seen or may be that of another one; and what the disk has served, if this was the last part.
     pub(super) fn complete(
         &mut self,
         time: u64,
@@ -491,6 +607,17 @@ impl Requests {
         (sector, sectors): (u64, u32),
         kind: Kind,
     ) -> (Option<Request>, Option<Done>) {
+        if sector == NOWHERE || sectors == 0 {
+            let ended = self.commands.get_mut(&disk).and_then(Alike::end);
+            let (issued, is_known) = ended.unwrap_or((time, false));
+            let known = is_known.then(|| request(Held::new(disk), issued, kind));
+            let done = Done {
+                issued,
+                completed: time,
+                of: None,
+            };
+            return (known, Some(done));
+        }
         let taken = self.take_request(disk, sector, sectors);
         let Some((mut held, issued)) = taken.and_then(|held| Some((held, held.issued?))) else {
             let unseen = Done {
@@ -568,12 +695,14 @@ impl Builder {
         let by = by.filter(|by| !self.may_be_held_back(*by));
         let by_limit = (by, is_limited);
         let queued = self.requests.reach(time, stage, place, sectors, by_limit);
-        let (Some(thread), Stage::Allocated) = (by, stage) else {
+        let Some(thread) = by else {
             return;
         };
         let task = self.tasks.of(thread);
-        let slept = task.slept_since;
-        let last = std::mem::replace(&mut task.got_request, time);
+        if stage == Stage::Issued {
+            task.issued = time;
+        }
+        let (slept, issued) = (task.slept_since, task.issued_before_sleep);
         let Some(queued) = queued else {
             return;
         };
@@ -589,9 +718,19 @@ impl Builder {
         self.requests.served.waited(place.0, wait, self.over);
         match self.over {
             true => self.signs.count(),
-            // The sleep may have been in a driver such as nbd or mmc, to which the thread issued its last request.
-            false if last >= queued => {}
+            // The sleep may have been in a driver such as nbd or mmc, to which the thread issued another request.
+            // After a wait for a free request, a thread often issues requests of other threads before it gets its own.
+            false if issued >= queued => {}
             false => self.signs.allocates(thread, wait, place.0),
+        }
+    }
+
+    /// Records that a flush is issued to the driver on `cpu`.
+    pub(super) fn flush(&mut self, time: u64, cpu: u32, disk: Disk) {
+        self.requests.flush(time, disk);
+        let at = self.cpus.at(cpu);
+        if let Some(thread) = at.thread().filter(|_| at.contexts.is_empty()) {
+            self.tasks.of(thread).issued = time;
         }
     }
 
@@ -617,10 +756,11 @@ mod tests {
     const MAPPED: Disk = Disk(254 << 20);
     const BY: Option<ThreadId> = Some(ThreadId(1));
 
-    /// A flush is issued, or ends; when it was issued, if that is known.
+    /// A flush is issued, or given back, or ends; when it was issued, if that is known.
     #[derive(Debug, Clone, Copy)]
     enum Step {
         Issue,
+        Back,
         End(Option<u64>),
     }
 
@@ -653,21 +793,71 @@ mod tests {
 
     #[test]
     fn a_request_is_issued_again_or_is_identical_to_one_in_flight() {
-        let issued = |has_bio: bool| {
+        let issued = |has_bio: bool, is_given_back: bool| {
             let mut requests = Requests::default();
             if has_bio {
                 requests.reaches(1, Stage::Queued, (DISK, 64), 8);
             }
-            for time in [2, 5] {
-                requests.reaches(time, Stage::Issued, (DISK, 64), 8);
+            requests.reaches(2, Stage::Issued, (DISK, 64), 8);
+            if is_given_back {
+                requests.requeue(DISK, Some((64, 8)));
             }
+            requests.reaches(5, Stage::Issued, (DISK, 64), 8);
             let (request, done) = requests.complete(9, DISK, (64, 8), Kind::Plain);
             assert_eq!(requests.len, 0);
             (request.map(|request| request.issued), done.unwrap().issued)
         };
-        assert_eq!(issued(true), (Some(5), 5));
+        assert_eq!(issued(true, false), (Some(5), 5));
         // Without the events of bios, there may be two requests.
-        assert_eq!(issued(false), (None, 5));
+        assert_eq!(issued(false, false), (None, 5));
+        for has_bio in [true, false] {
+            assert_eq!(issued(has_bio, true), (Some(5), 5));
+        }
+    }
+
+    #[test]
+    fn a_request_may_grow_after_the_driver_has_given_it_back() {
+        for (has_bio, of) in [(true, BY), (false, None)] {
+            let mut requests = Requests::default();
+            if has_bio {
+                requests.reaches(1, Stage::Queued, (DISK, 64), 8);
+            }
+            requests.reaches(2, Stage::Issued, (DISK, 64), 8);
+            requests.requeue(DISK, Some((64, 8)));
+            // Merged into the request.
+            requests.reaches(4, Stage::Queued, (DISK, 72), 8);
+            requests.reaches(5, Stage::Issued, (DISK, 64), 16);
+            let (request, done) = requests.complete(9, DISK, (64, 16), Kind::Plain);
+            let request = request.unwrap();
+            assert_eq!((request.issued, request.of), (5, of));
+            assert_eq!((done.unwrap().issued, requests.len), (5, 0));
+        }
+    }
+
+    /// Another bio of the same sectors waits, so the driver may have refused that bio.
+    #[test]
+    fn a_request_at_the_driver_is_not_given_back_in_place_of_another() {
+        let mut requests = Requests::default();
+        requests.reaches(1, Stage::Queued, (DISK, 64), 8);
+        requests.reaches(2, Stage::Issued, (DISK, 64), 8);
+        let other = (Some(ThreadId(2)), false);
+        requests.reach(3, Stage::Queued, (DISK, 64), 8, other);
+        requests.requeue(DISK, Some((64, 8)));
+        let (request, _) = requests.complete(9, DISK, (64, 8), Kind::Plain);
+        let request = request.unwrap();
+        assert_eq!((request.issued, request.of), (2, BY));
+    }
+
+    /// The rest of a request is issued again. The disk has had the request since its first issue.
+    #[test]
+    fn the_rest_of_a_request_that_the_driver_gives_back_stays_the_same_request() {
+        let mut requests = Requests::default();
+        requests.reaches(2, Stage::Issued, (DISK, 64), 8);
+        requests.complete(5, DISK, (64, 3), Kind::Plain);
+        requests.requeue(DISK, Some((67, 5)));
+        requests.reaches(7, Stage::Issued, (DISK, 67), 5);
+        let (_, done) = requests.complete(9, DISK, (67, 5), Kind::Plain);
+        assert_eq!((done.unwrap().issued, requests.len), (2, 0));
     }
 
     #[test]
@@ -845,7 +1035,44 @@ mod tests {
             done.map(|done| done.issued)
         };
         assert_eq!([end(30), end(900)], [Some(20), Some(10)]);
-        assert_eq!(requests.len, 0);
+    }
+
+    /// Whether what the disk served in a later wait is a lower bound, if all its commands end before.
+    fn is_least_after_commands(mut requests: Requests) -> bool {
+        let end = 1 << 20;
+        for _ in 0..requests.commands[&DISK].issued.len() {
+            let (_, done) = requests.complete(end, DISK, (NOWHERE, 0), Kind::Other);
+            assert!(done.unwrap().issued < end);
+        }
+        let wait = (end + 1, end + 9);
+        requests.served.waited(DISK, wait, false);
+        let served = requests.into_served().during(DISK, &[wait]);
+        served.unwrap().is_least
+    }
+
+    #[test]
+    fn many_commands_in_flight_are_known() {
+        let mut requests = Requests::default();
+        let number = 2 * MOST_ALIKE;
+        for time in 0..number as u64 {
+            for disk in [DISK, MAPPED, Disk(0)] {
+                requests.reaches(time, Stage::Issued, (disk, NOWHERE), 0);
+            }
+        }
+        for disk in [MAPPED, Disk(0)] {
+            assert_eq!(requests.commands[&disk].issued.len(), number);
+        }
+        assert!(!is_least_after_commands(requests));
+    }
+
+    #[test]
+    fn commands_that_never_end_do_not_pile_up() {
+        let mut requests = Requests::default();
+        for time in 0..10 * MOST as u64 {
+            requests.reaches(time, Stage::Issued, (DISK, NOWHERE), 0);
+            assert!(requests.commands[&DISK].issued.len() <= MOST);
+        }
+        assert!(is_least_after_commands(requests));
     }
 
     /// Of several flushes at the driver, it is not known which one ends, but the driver has one until all have ended.
@@ -863,6 +1090,7 @@ mod tests {
             for (time, step) in steps {
                 match step {
                     Step::Issue => requests.flush(time * MS, DISK),
+                    Step::Back => requests.requeue(DISK, None),
                     Step::End(issued) => {
                         let ended = requests.flushed(time * MS, DISK);
                         assert_eq!(ended.map(|flush| flush.issued / MS), *issued);
@@ -876,6 +1104,7 @@ mod tests {
         };
         let idle = |ms: u64| Before::Idle(Some(ms * MS));
         let issue = |time| (time, Step::Issue);
+        let back = |time| (time, Step::Back);
         let end = |time, issued| (time, Step::End(issued));
         assert_eq!(before(&[]), idle(980));
         let one = [issue(30), end(50, Some(30))];
@@ -899,6 +1128,48 @@ mod tests {
         // The end is not in the trace.
         assert_eq!(before(&[issue(30)]), Before::Missing);
         assert_eq!(before(&two[..3]), Before::Missing);
+        // The driver gives a flush back: the only one, one of two, or both.
+        let again = [issue(700), end(710, None)];
+        let all = |first: &[(u64, Step)]| before(&[first, &again].concat());
+        assert_eq!(all(&[issue(30), back(35)]), idle(290));
+        let one_of_two = [issue(30), issue(40), back(45), end(50, None)];
+        assert_eq!(all(&one_of_two), idle(290));
+        let both = [
+            issue(30),
+            issue(40),
+            back(45),
+            back(46),
+            issue(50),
+            end(60, None),
+        ];
+        assert_eq!(all(&both), idle(290));
+        // The next flush is known again.
+        let next = [again.as_slice(), &[issue(800), end(810, Some(800))]].concat();
+        let first = [issue(30), back(35)];
+        assert_eq!(before(&[&first[..], &next].concat()), idle(190));
+        // It is not issued again, or this is not recorded.
+        assert_eq!(before(&first), Before::Missing);
+        // The driver refuses another one.
+        let refused = [back(25), issue(30), back(35), end(50, None)];
+        assert_eq!(before(&refused), idle(950));
+        let known = [back(25), issue(30), end(50, Some(30))];
+        assert_eq!(before(&known), idle(950));
+    }
+
+    #[test]
+    fn a_command_that_the_driver_gives_back_ends_once() {
+        let mut requests = Requests::default();
+        for time in [10, 20] {
+            requests.reaches(time, Stage::Issued, (DISK, NOWHERE), 0);
+            requests.requeue(DISK, Some((NOWHERE, 0)));
+        }
+        requests.reaches(30, Stage::Issued, (DISK, NOWHERE), 0);
+        let (request, done) = requests.complete(40, DISK, (NOWHERE, 0), Kind::Other);
+        // The driver may have had another command, and have refused this one twice.
+        assert_eq!((request, done.unwrap().issued), (None, 30));
+        requests.reaches(50, Stage::Issued, (DISK, NOWHERE), 0);
+        let (request, _) = requests.complete(60, DISK, (NOWHERE, 0), Kind::Other);
+        assert_eq!(request.map(|request| request.issued), Some(50));
     }
 
     /// A bio at 64 is merged to the front of the request at 72. Another bio at 64 has its own request.

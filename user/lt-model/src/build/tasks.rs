@@ -42,7 +42,7 @@ pub(super) struct Task {
     pub(super) call: Option<Name>,
     /// Its `futex` call on a lock with priority inheritance.
     pub(super) futex: Option<Futex>,
-    /// When an owner last handed over a lock with priority inheritance to it.
+    /// When it was last woken in a wait for a lock with priority inheritance that is known from outside the events.
     pub(super) handed_at: u64,
     /// Time since which nothing has kept it in the kernel, if it is in user mode or on its way there.
     pub(super) user_since: Option<u64>,
@@ -52,14 +52,19 @@ pub(super) struct Task {
     pub(super) assumed: Option<(Sleep, Option<Name>)>,
     /// Start of its last sleep, if a wakeup ended it.
     pub(super) slept_since: Option<u64>,
-    /// When it last got a request of a disk for a bio; 0 if it never did.
-    pub(super) got_request: u64,
+    /// When it last issued a request to a driver itself; 0 if it never did.
+    pub(super) issued: u64,
+    /// The value of `issued` at the end of its last sleep.
+    pub(super) issued_before_sleep: u64,
     /// The disk, if the thread is about to sleep because it has dirtied too much data.
     pub(super) dirty: Option<Option<Disk>>,
-    /// The processors on which it may run; `None` if it may run on all.
+    /// The processors on which it may run; `None` if it may run on all, or if they are not known.
     pub(super) runs_on: Option<Arc<[u32]>>,
     /// Time of the last event with its name.
     pub(super) named_at: u64,
+    /// When it was last switched out with another number, that number, and its system call then. Events are missing, or
+    /// an exec has changed the number.
+    pub(super) left_as: Option<(u64, i32, Option<Name>)>,
     /// The softirqs in which it was switched out.
     pub(super) held: Vec<Context>,
     /// Whether a wakeup ended its last interval.
@@ -155,10 +160,12 @@ impl Tasks {
             pending: None,
             assumed: None,
             slept_since: None,
-            got_request: 0,
+            issued: 0,
+            issued_before_sleep: 0,
             dirty: None,
             runs_on: self.affine.get(&tid).cloned(),
             named_at: 0,
+            left_as: None,
             held: Vec::new(),
             woken: false,
         };
@@ -208,6 +215,7 @@ impl Tasks {
     ) {
         let task = self.of(thread);
         task.slept_since = matches!(task.state, State::Blocked(..)).then_some(task.since);
+        task.issued_before_sleep = task.issued;
         self.close(thread, time, waker);
         let task = self.of(thread);
         task.state = State::Waiting;
@@ -227,6 +235,10 @@ impl Tasks {
         }
         if !task.is_queued() {
             task.cpu = Some(from);
+        } else if task.cpu != Some(from) {
+            // An earlier move has no event, so the wait for each processor is not known. With proxy execution, the
+            // kernel moves a thread that blocks on a mutex, and was preempted before it slept, to the mutex owner.
+            task.cpu = None;
         }
         if task.is_queued() || !wakeups {
             self.close(thread, time, None);
@@ -267,6 +279,19 @@ impl Tasks {
         Some(id)
     }
 
+    /// Ends the thread numbered `old` when it was switched out with the number `tid`: an exec had given it that number.
+    /// Returns its system call then. `None` if no such switch is known, or if the thread was seen again later.
+    pub(super) fn was_renumbered(&mut self, old: i32, tid: i32) -> Option<Option<Name>> {
+        let id = *self.by_tid.get(&old)?;
+        let task = self.of(id);
+        let (time, _, call) = task.left_as.filter(|(_, new, _)| *new == tid)?;
+        if task.since != time || !matches!(task.state, State::Unknown(_)) {
+            return None;
+        }
+        self.end(id, time);
+        Some(call)
+    }
+
     /// Makes the state of a thread unknown from `since` on, if the thread is running on `cpu`.
     pub(super) fn forget_on(
         &mut self,
@@ -292,17 +317,19 @@ impl Tasks {
         self.go(thread, since, State::Unknown(why));
     }
 
-    /// Records that a thread has run on `cpu` since `since`, as only its switch-out at `time` shows.
-    pub(super) fn ran(&mut self, thread: ThreadId, cpu: u32, since: u64, time: u64) {
+    /// Records that a thread has run on `cpu` since `since`, as only its switch-out at `time` shows. Returns false if
+    /// that contradicts its known state.
+    pub(super) fn ran(&mut self, thread: ThreadId, cpu: u32, since: u64, time: u64) -> bool {
         let begin = self.of(thread).since;
         if matches!(
             self.of(thread).state,
             State::Running(_) | State::Interrupted(_)
         ) {
-            return;
+            return false;
         }
         if begin > since {
-            return self.contradict(thread, time);
+            self.contradict(thread, time);
+            return false;
         }
         self.contradict(thread, since);
         self.close(thread, since, None);
@@ -310,6 +337,7 @@ impl Tasks {
         task.state = State::Running(task.call);
         task.assumed = None;
         task.cpu = Some(cpu);
+        true
     }
 
     /// Handles a thread that runs at `time` although no event shows that it started to run. Its last known state lasted
@@ -389,6 +417,30 @@ impl Tasks {
             }
         }
         self.keep_seen(id, interval, ends);
+    }
+
+    /// Records that a thread runs on `cpu`. If the processors on which it may run do not include `cpu`, they are void
+    /// for the whole trace: earlier gaps of other processors then split its intervals, too. Returns true if its
+    /// intervals were stored again.
+    pub(super) fn runs(&mut self, id: ThreadId, cpu: u32) -> bool {
+        let task = &mut self.now[id.0 as usize];
+        if task.runs_on.take_if(|cpus| !cpus.contains(&cpu)).is_none() || self.count_only {
+            return false;
+        }
+        let intervals = std::mem::take(&mut self.threads[id.0 as usize].intervals);
+        let mut ends = false;
+        for (begin, end, kind, waker) in intervals.packed() {
+            let (state, cpu) = self.kinds.list()[kind as usize];
+            let interval = Interval {
+                begin,
+                end,
+                state,
+                cpu,
+                waker,
+            };
+            self.keep_seen(id, interval, std::mem::replace(&mut ends, waker.is_some()));
+        }
+        true
     }
 
     /// Stores an interval, whose unrecorded parts become unknown: a thread that seems not to run may have run on any

@@ -231,12 +231,19 @@ impl Builder {
                 self.hands_on(time, thread, waker);
                 self.tasks.woken(thread, time, waker, target);
             }
+            // The thread wakes itself, or an interrupt on top of it does: it has not gone to sleep.
+            State::Running(_) | State::Interrupted(_)
+                if self.cpus.at(cpu).thread() == Some(thread) =>
+            {
+                self.tasks.of(thread).pending = None;
+                self.hands_on(time, thread, None);
+            }
             State::Running(_) | State::Interrupted(_) => {
                 let waker = self.waker(time, cpu, name, Some(thread));
                 self.hands_on(time, thread, waker);
                 self.tasks.of(thread).pending = Some((waker, target));
             }
-            State::Preempted | State::Waiting => {}
+            State::Preempted | State::Waiting => self.hands_on(time, thread, None),
         }
     }
 
@@ -276,7 +283,7 @@ impl Builder {
         if let Some(thread) = thread.filter(|_| from != to) {
             if self.tasks.of(thread).is_queued() {
                 // A thread may be migrated as soon as a limit no longer holds it back.
-                self.note_sign(time, from, thread);
+                self.note_sign(time, from, thread, None);
             }
             self.tasks.moved(thread, time, from, to, self.wakeups);
         }

@@ -25,10 +25,11 @@ impl OfThread {
 /// All calls whose file is known.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    threads: Vec<OfThread>,
-    /// Number of calls.
+    threads: Vec<Option<Box<OfThread>>>,
+    /// Number of threads with calls, and of calls.
+    used: usize,
     stored: usize,
-    /// Number of changes of the upper bits of their ends. Those of their starts change as often.
+    /// Number of changes of the upper bits of their starts and ends.
     highs: usize,
 }
 
@@ -36,16 +37,25 @@ impl Calls {
     /// Adds a call. It is ignored if it overlaps an earlier one of the thread: then events are missing.
     pub(crate) fn push(&mut self, thread: ThreadId, (begin, end): (u64, u64), file: FileName) {
         let index = thread.0 as usize;
-        if self.threads.len() <= index {
-            self.threads.resize_with(index + 1, OfThread::default);
+        if let more @ 1.. = (index + 1).saturating_sub(self.threads.len()) {
+            // Growing by a quarter, as in [`push`].
+            if index >= self.threads.capacity() {
+                self.threads.reserve_exact(more.max(self.threads.len() / 4));
+            }
+            self.threads.resize_with(index + 1, || None);
         }
-        let of = &mut self.threads[index];
-        let last = of.ends.last();
-        if last.is_some_and(|last| begin < last) {
+        let of = self.threads[index].get_or_insert_with(|| {
+            self.used += 1;
+            Box::default()
+        });
+        let (begins, ends) = (of.begins.last(), of.ends.last());
+        if ends.is_some_and(|last| begin < last) {
             return;
         }
         self.stored += 1;
-        self.highs += usize::from(last.is_none_or(|last| differ(last, end)));
+        for (last, time) in [(begins, begin), (ends, end)] {
+            self.highs += usize::from(last.is_none_or(|last| differ(last, time)));
+        }
         of.begins.push(begin);
         of.ends.push(end);
         push(&mut of.files, file);
@@ -58,7 +68,7 @@ impl Calls {
 
     /// The file of the call in which `thread` was from `begin` to `end`.
     pub(crate) fn file(&self, thread: ThreadId, begin: u64, end: u64) -> Option<FileName> {
-        let of = self.threads.get(thread.0 as usize)?;
+        let of = self.threads.get(thread.0 as usize)?.as_ref()?;
         let first = of.ends.before(end);
         let file = of.files.get(first)?;
         (of.begins.get(first)? <= begin).then_some(*file)
@@ -66,10 +76,11 @@ impl Calls {
 
     /// Upper bound of the memory in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let threads = self.threads.capacity() * (size_of::<OfThread>() + OfThread::LEAST);
+        let threads = self.threads.capacity() * size_of::<Option<Box<OfThread>>>()
+            + self.used * (size_of::<OfThread>() + OfThread::LEAST);
         match self.stored {
             0 => threads,
-            calls => threads + with_room(calls * OfThread::BYTES) + 2 * self.highs * Times::HIGH,
+            calls => threads + with_room(calls * OfThread::BYTES) + self.highs * Times::HIGH,
         }
     }
 }

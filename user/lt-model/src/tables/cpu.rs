@@ -70,7 +70,8 @@ impl Cpu {
         // Without an earlier switch, the thread has run for as long as the CPU has been recorded.
         let since = of.map_or_else(|| ground.since(cpu), |of| Some(of.since));
         let run = since.map(|since| Running {
-            tid,
+            // An exec may have changed the number of the thread meanwhile.
+            tid: of.map_or(tid, |of| of.tid),
             since,
             priority: of.and_then(|of| of.priority).or(priority),
         });

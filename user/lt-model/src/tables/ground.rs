@@ -2,7 +2,7 @@
 
 //! State that all tables share: which thread runs on which CPU, names of threads, and gaps.
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
 use super::group::{Case, Object, TaskId};
 use super::step::{Seen, Step};
@@ -91,6 +91,11 @@ pub(super) struct Ground {
     pub(super) files: Files,
     /// The file of the call that ends with the current event, if known.
     pub(super) file: Option<FileName>,
+    /// The threads that are in a call of `execve` or `execveat`.
+    executing: HashSet<i32>,
+    /// The former numbers of threads that were switched out with another number in such a call, until the event of the
+    /// exec.
+    left: HashSet<i32>,
     /// The CPUs that have streams; empty if not known.
     pub(super) streams: Vec<u32>,
     /// A CPU that was mentioned and has no stream.
@@ -204,6 +209,8 @@ impl Ground {
     pub(super) fn lose(&mut self, cpu: u32, until: u64, is_lost: bool) {
         self.gaps.add(until, is_lost);
         self.files.lost(until);
+        self.executing.clear();
+        self.left.clear();
         if let Some(at) = self.at(cpu) {
             at.gaps.add(until, is_lost);
             at.current = None;
@@ -214,12 +221,22 @@ impl Ground {
     /// Whether the event contradicts the known state, so that events must be missing.
     pub(super) fn contradicts(&self, seen: &Seen<'_>) -> bool {
         match seen.step {
-            Step::Known(What::Switch { prev, .. }) => {
-                let current = self.current(seen.cpu);
-                current.is_some_and(|current| current != prev)
+            Step::Known(What::Switch { prev, next, .. }) => {
+                let current = self.current(seen.cpu).filter(|current| *current != prev);
+                let is_other = current.is_some_and(|current| !self.may_become(current, prev));
+                // No exec has taken this number from its thread.
+                is_other || self.left.contains(&next)
             }
             _ => false,
         }
+    }
+
+    /// Whether an exec by a thread may have changed its number to `new`, the number of the main thread of its process,
+    /// which has ended. The event of the exec may come only after the thread has slept.
+    fn may_become(&self, tid: i32, new: i32) -> bool {
+        let main = self.numbers.get(&tid).and_then(|id| self.process(*id));
+        let is_main = main.is_none_or(|main| self.numbers.get(&new) == Some(&main));
+        self.executing.contains(&tid) && new > 0 && is_main && !self.runs(new)
     }
 
     /// Whether the CPU or a field has a value that no kernel records: the event is from a damaged part of the trace.
@@ -406,8 +423,43 @@ impl Ground {
         }
     }
 
+    /// Follows which threads execute another program, and which of them have another number already.
+    fn follow_execs(&mut self, seen: &Seen<'_>) {
+        match seen.step {
+            Step::Known(What::Call {
+                name: b"execve" | b"execveat",
+            }) => {
+                let tid = self.who(seen);
+                self.executing.extend(tid);
+            }
+            Step::Known(What::Switch { prev, .. }) => {
+                let current = self.current(seen.cpu).filter(|current| *current != prev);
+                if let Some(current) = current {
+                    self.executing.remove(&current);
+                    self.left.insert(current);
+                    // The exec is not proved yet, and no file name is better than a wrong one.
+                    self.files.lost(seen.time);
+                }
+            }
+            // Nearly always.
+            _ if self.executing.is_empty() && self.left.is_empty() => {}
+            Step::Known(What::Return | What::Exit) | Step::Return { .. } => {
+                if let Some(tid) = self.who(seen) {
+                    self.executing.remove(&tid);
+                }
+            }
+            Step::Known(What::Exec { old: tid, .. } | What::Fork { child: tid, .. })
+            | Step::New { tid, .. } => {
+                self.executing.remove(&tid);
+                self.left.remove(&tid);
+            }
+            _ => {}
+        }
+    }
+
     /// Updates which thread runs where.
     pub(super) fn apply(&mut self, seen: &Seen<'_>) {
+        self.follow_execs(seen);
         let next = match seen.step {
             Step::Known(What::Switch { next, .. }) => Some(next),
             _ => self.renumbers(seen).map(|(_, tid)| tid),

@@ -39,7 +39,8 @@ pub(super) enum Completed {
     All(Live),
     /// A part of the request has ended.
     Part(Live),
-    /// A flush ended that has no issue of its own.
+    /// A request ended that waited for a flush, and has no issue of its own; or no sector of a request has ended: a
+    /// SCSI disk reports this before the request fails or is issued again.
     Nothing,
     /// The request was not seen before.
     Unknown,
@@ -149,7 +150,8 @@ impl Requests {
         let key = (block.disk, block.sector);
         let whole = |live: &Live| live.at_device && live.left == block.sectors;
         let same = |live: &Live| whole(live) && live.operation == block.operation;
-        let live = self.take(key, same).or_else(|| self.take(key, whole))?;
+        let other = |live: &Live| whole(live) && live.may_be_of(block);
+        let live = self.take(key, same).or_else(|| self.take(key, other))?;
         let back = Live {
             at_device: false,
             ..live
@@ -187,7 +189,8 @@ impl Requests {
         if let Some(live) = self.take(key, same_longer) {
             return self.continue_after(ground, block, live);
         }
-        if let Some(live) = self.take(key, whole) {
+        let other = |live: &Live| whole(live) && live.may_be_of(block);
+        if let Some(live) = self.take(key, other) {
             return Completed::All(live);
         }
         match self.take(key, longer) {
@@ -216,6 +219,14 @@ impl Live {
     /// Whether an insertion, issue or merge may be of this request.
     fn is_queued(&self, block: &Block) -> bool {
         !self.at_device && self.left == block.sectors && self.operation == block.operation
+    }
+
+    /// Whether an event with another operation may be of this request. Without sectors, the event may be of a request
+    /// that waited for a flush, or of which nothing is done yet. Old kernels show the end of a failed command as that
+    /// of another operation.
+    fn may_be_of(&self, block: &Block) -> bool {
+        let is_command = block.operation == Operation::Other && self.operation != Operation::Flush;
+        block.sectors > 0 || is_command
     }
 
     /// Whether it may have ended in a gap since it was last seen.

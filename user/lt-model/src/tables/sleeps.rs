@@ -16,7 +16,7 @@ use foldhash::HashMap;
 use super::Machine;
 use super::ground::{Ground, Mark};
 use super::group::{By, Extra, Kind, Object, WokenBy};
-use super::step::{Block, BlockStage, Seen, Step, Work, WorkStage};
+use super::step::{Block, BlockStage, Operation, Seen, Step, Work, WorkStage};
 use super::table::{Range, Table, Why};
 use crate::build::Builder;
 use crate::context::{Context, Vector};
@@ -52,6 +52,17 @@ impl Recorded {
     pub fn has_interrupts(&self) -> bool {
         self.handlers && self.softirqs && self.timers && self.ipis
     }
+}
+
+/// Whether this step ends a request, or a part of one. Without sectors, only a flush and a command without a position
+/// are known to have ended. A write that waited for a flush ends directly after it, so the disk is the waker already.
+fn has_ended(block: &Block) -> bool {
+    let is_without_sectors = match block.operation {
+        Operation::Flush => true,
+        Operation::Other => block.sector == 0,
+        Operation::Read | Operation::Write | Operation::Discard => false,
+    };
+    block.stage == BlockStage::Completed && (block.sectors > 0 || is_without_sectors)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -130,16 +141,13 @@ impl Sleeps {
             Step::Known(What::Softirq { .. } | What::SoftirqEnd { .. }) if !softirqs => return,
             Step::Known(What::Timer { .. } | What::TimerEnd) if !timers => return,
             Step::Known(What::Request { .. } | What::Remap { .. }) => return,
-            Step::Known(What::Flush { .. } | What::Dirty { .. }) => return,
+            Step::Known(What::Flush { .. } | What::Requeued { .. }) => return,
+            Step::Known(What::Dirty { .. }) => return,
             Step::Known(what) => what,
             Step::New { tid, name, target } => What::Wakeup { tid, name, target },
             Step::Return { .. } => What::Return,
-            Step::Block(Block {
-                stage: BlockStage::Completed,
-                disk,
-                ..
-            }) => What::Completed {
-                disk,
+            Step::Block(block) if has_ended(&block) => What::Completed {
+                disk: block.disk,
                 range: None,
                 kind: request::Kind::Plain,
             },

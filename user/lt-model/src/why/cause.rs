@@ -136,7 +136,7 @@ pub enum Leaf {
     Softirq(u32, Raiser),
     /// An interrupt that a processor sent, to another one or to itself.
     Ipi(Name),
-    /// An interrupt or a fault that the trace does not show.
+    /// An interrupt, a fault, a signal or task work that the trace does not show.
     Unseen,
     /// SIGCONT, which lets a stopped thread continue.
     Continue,

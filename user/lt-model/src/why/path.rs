@@ -87,7 +87,7 @@ pub enum Waited {
 /// The critical path of a thread between two times.
 #[must_use]
 pub fn path(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Piece> {
-    walk(model, &Nothing, thread, from, to).pieces
+    walk(model, &Nothing, Stores::Pieces, thread, (from, to)).pieces
 }
 
 /// The critical path, using facts that are not in the events.
@@ -99,14 +99,14 @@ pub fn path_beside(
     from: u64,
     to: u64,
 ) -> Vec<Piece> {
-    walk(model, beside, thread, from, to).pieces
+    walk(model, beside, Stores::Pieces, thread, (from, to)).pieces
 }
 
 /// The waits on the critical path, by start. An outer wait comes before an inner wait that starts at the same time, so
 /// the waits below a wait follow it with a greater depth.
 #[must_use]
 pub fn waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
-    walk(model, &Nothing, thread, from, to).waits
+    walk(model, &Nothing, Stores::Waits, thread, (from, to)).waits
 }
 
 /// What a model must contain for the critical path, determined from a model that has only the waits
@@ -121,7 +121,7 @@ pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
 
 /// Adds what a model must contain for the path of a thread between two times, see [`wanted`].
 pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, to): (u64, u64)) {
-    let walk = walk(model, &Nothing, thread, from, to);
+    let walk = walk(model, &Nothing, Stores::All, thread, (from, to));
     let mut waits = walk.waits.iter().peekable();
     for piece in &walk.pieces {
         // In time order, which makes adding fast.
@@ -182,23 +182,32 @@ fn waits_of_handler(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Pie
     Some(waits)
 }
 
+/// What a walk stores.
+#[derive(PartialEq, Eq)]
+enum Stores {
+    Pieces,
+    Waits,
+    All,
+}
+
 fn walk<'a>(
     model: &'a Model,
     beside: &'a dyn Beside,
+    stores: Stores,
     thread: ThreadId,
-    from: u64,
-    to: u64,
+    range: (u64, u64),
 ) -> Walk<'a> {
     let mut walk = Walk {
         model,
         beside,
+        stores,
         pieces: Vec::new(),
         waits: Vec::new(),
         cut: Vec::new(),
         chain: Vec::new(),
     };
-    if from < to {
-        walk.thread(thread, (from, to), None);
+    if range.0 < range.1 {
+        walk.thread(thread, range, None);
     }
     walk
 }
@@ -206,6 +215,7 @@ fn walk<'a>(
 struct Walk<'a> {
     model: &'a Model,
     beside: &'a dyn Beside,
+    stores: Stores,
     pieces: Vec<Piece>,
     waits: Vec<Wait>,
     /// The full extent of each wait that was requested only in part.
@@ -491,6 +501,9 @@ impl Walk<'_> {
         by: Option<ThreadId>,
         cause: Option<Cause>,
     ) {
+        if self.stores == Stores::Pieces {
+            return;
+        }
         self.waits.push(Wait {
             begin,
             end,
@@ -517,7 +530,7 @@ impl Walk<'_> {
         cpu: Option<u32>,
         inside: (u64, u64),
     ) {
-        if begin < end {
+        if begin < end && self.stores != Stores::Waits {
             self.pieces.push(Piece {
                 begin,
                 end,

@@ -20,22 +20,32 @@ pub(crate) fn parts(
     (from, to): (u64, u64),
 ) -> [(u64, u64, Cause); 3] {
     let cause = plain(wait.state);
-    let (begin, end, why) = part(model, beside, thread, wait).unwrap_or((to, to, cause));
+    let part = part(model, beside, thread, wait, (from, to));
+    let (begin, end, why) = part.unwrap_or((to, to, cause));
     let begin = begin.clamp(from, to);
     let end = end.clamp(begin, to);
     [(from, begin, cause), (begin, end, why), (end, to, cause)]
 }
 
-/// The part of a wait for a CPU that has a cause other than the CPU's activity, and the cause. Before and after it, the
-/// thread waited for the CPU.
+/// The part of a wait for a CPU, between two times, that has a cause other than the CPU's activity, and the cause.
+/// Before and after it, the thread waited for the CPU.
 fn part(
     model: &Model,
     beside: &dyn Beside,
     thread: ThreadId,
     wait: &Interval,
+    (from, to): (u64, u64),
 ) -> Option<(u64, u64, Cause)> {
     let expired = match model.sign(thread, wait.end) {
-        Some(Sign::LeftIdle(left)) => return Some((wait.begin, left, Cause::LeavesIdle)),
+        Some(Sign::LeftIdle(left)) => {
+            let left = left.min(to);
+            let (mut begin, mut end) = longest_idle(model, wait.cpu?, from, left)?;
+            // Short interrupts, such as the one that wakes the CPU, are a part of leaving idle.
+            if 10 * end.saturating_sub(begin) >= 9 * left.saturating_sub(from) {
+                (begin, end) = (from, left);
+            }
+            return Some((begin, end, Cause::LeavesIdle));
+        }
         Some(Sign::Deadline(expired, runtime)) => {
             let cause = Cause::Limited(Limit::Deadline(runtime));
             return Some((wait.begin, expired, cause));
@@ -58,6 +68,16 @@ fn part(
         Quota::Excluded | Quota::Open => return None,
     };
     Some((begin, end, Cause::Limited(Limit::Quota(cgroup))))
+}
+
+/// The longest time between two times in which the CPU was idle and handled no interrupt. A CPU that halts handles
+/// interrupts before the event that shows that it leaves idle.
+fn longest_idle(model: &Model, cpu: u32, from: u64, to: u64) -> Option<(u64, u64)> {
+    let processor = model.processors.get(cpu as usize)?;
+    let stretches = processor.between(from, to);
+    let idle = stretches.filter(|stretch| stretch.used == Use::Idle);
+    let parts = idle.map(|stretch| (stretch.begin.max(from), stretch.end.min(to)));
+    parts.max_by_key(|(begin, end)| end.saturating_sub(*begin))
 }
 
 /// The last time in a wait at which the CPU was idle.

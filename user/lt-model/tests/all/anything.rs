@@ -63,15 +63,17 @@ fn what() -> impl Strategy<Value = What<'static>> {
         1 => Just(What::TimerEnd),
         1 => name().prop_map(|name| What::Ipi { name }),
         1 => Just(What::IpiEnd),
-        1 => (0..2u32).prop_map(|disk| What::Completed { disk: Disk(disk), range: None, kind: Kind::Flush }),
-        1 => (0..2u32, 0..4u64, 1..3u32)
-            .prop_map(|(disk, sector, n)| What::Completed { disk: Disk(disk), range: Some((sector, n)), kind: Kind::Plain }),
-        1 => (0..2u32).prop_map(|disk| What::Completed { disk: Disk(disk), range: None, kind: Kind::Plain }),
-        1 => (0..2u32)
+        1 => (0..3u32).prop_map(|disk| What::Completed { disk: Disk(disk), range: None, kind: Kind::Flush }),
+        1 => (0..3u32, 0..4u64, 0..3u32, prop_oneof![Just(Kind::Plain), Just(Kind::Discard), Just(Kind::Other)])
+            .prop_map(|(disk, sector, n, kind)| What::Completed { disk: Disk(disk), range: Some((sector, n)), kind }),
+        1 => (0..3u32).prop_map(|disk| What::Completed { disk: Disk(disk), range: None, kind: Kind::Plain }),
+        1 => (0..3u32)
             .prop_map(|disk| What::Completed { disk: Disk(disk), range: Some((NOWHERE, 0)), kind: Kind::Other }),
-        1 => (0..2u32)
+        1 => (0..3u32)
             .prop_map(|disk| What::Request { stage: Stage::Issued, disk: Disk(disk), sector: NOWHERE, sectors: 0 }),
-        1 => (0..2u32).prop_map(|disk| What::Flush { disk: Disk(disk) }),
+        1 => (0..3u32).prop_map(|disk| What::Flush { disk: Disk(disk) }),
+        1 => (0..3u32, prop::option::of(prop_oneof![Just((NOWHERE, 0u32)), (0..4u64, 0..4u32)]))
+            .prop_map(|(disk, range)| What::Requeued { disk: Disk(disk), range }),
         1 => Just(What::Dirty { disk: Some(Disk(1)) }),
         3 => (prop_oneof![Just(Stage::Queued), Just(Stage::Allocated), Just(Stage::Issued)], 0..3u32, 0..4u64, 0..4u32)
             .prop_map(|(stage, disk, sector, sectors)| What::Request { stage, disk: Disk(disk), sector, sectors }),

@@ -204,7 +204,7 @@ fn a_new_process_has_a_copy_and_exec_keeps_a_part_of_it() {
         s.calls(0, "openat", Access::Open { path, closes }, fd);
     }
     s.opens(0, "/c", 6);
-    // The program may have set the flag of 6 that closes it.
+    // The program may have set the close-on-exec flag of descriptor 6.
     s.calls(0, "ioctl", Access::Flag(6), 0);
     s.clones(0, Some(0), 9, false);
     s.runs(1, 9, S);
@@ -214,7 +214,7 @@ fn a_new_process_has_a_copy_and_exec_keeps_a_part_of_it() {
     s.sees(1, &FileEvent::Exec { tid: 9, old: 9 });
     s.ends(1, "execve", 0);
     s.reads(1, &[3, 4, 5, 6, 7]);
-    // The two processes no longer share descriptors.
+    // Each process has its own descriptors.
     s.closes(1, 3);
     s.reads(0, &[3, 4, 7]);
     assert_eq!(s.files(), "/a /b /b /c /a - - - /d /a /b -");
@@ -479,7 +479,7 @@ fn the_end_of_a_call_shows_an_io_uring() {
     assert_eq!(s.files(), "/a -");
 }
 
-/// A thread of the kernel may perform the operations of the ring, without a system call.
+/// A kernel thread may perform the operations of the ring, without a system call.
 #[test]
 fn after_missing_events_an_io_uring_still_leaves_nothing_known() {
     for is_known in [false, true] {

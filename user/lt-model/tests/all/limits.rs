@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Causes of waits for a CPU that the events around the wait prove, and causes that they do not prove.
+//! Causes of waits that the events around the wait prove, and causes that they do not prove.
 
 use lt_model::{
     Builder, Disk, Event, Model, Priority, Runtime, Sign, Stage, SwitchedOut, ThreadId, What,
@@ -103,7 +103,7 @@ fn a_period_that_ends_meanwhile_shows_no_limit() {
     ]
     .concat();
     assert_eq!(runs(&late), Some(Sign::LeftIdle(99)));
-    // The CPU left idle for the waking, and found nothing to run.
+    // The CPU left the idle state for the waking, and found nothing to run.
     let limited = [
         &[waking(10, 1, 7), wakeup(11, 1)][..],
         &[idle(12, 0, false), idle(13, 0, true)],
@@ -133,7 +133,7 @@ fn a_busy_cpu_shows_no_limit() {
     assert_eq!(sign(&events.concat()), None);
 }
 
-/// 7 and 8 are threads of SCHED_DEADLINE.
+/// 7 and 8 are SCHED_DEADLINE threads.
 #[test]
 fn a_deadline_thread_yields_to_lower_classes_without_runtime() {
     const D: i32 = -1;
@@ -200,6 +200,15 @@ fn a_deadline_thread_yields_to_lower_classes_without_runtime() {
     ];
     let m = model(&moved.concat());
     assert_eq!(m.sign(m.by_tid(7).next().unwrap(), 92), unrecorded);
+    // The thread had this priority only as the owner of a lock, and is in a lower class by now.
+    let boosted = [
+        with_prio(0, (0, 120), R, (7, D)),
+        out((6, 120)),
+        expired[0],
+        expired[1],
+        with_prio(100, (6, 120), R, (7, 120)),
+    ];
+    assert_eq!(sign(&boosted), None);
     // A quota does not apply to such threads.
     let quota = [&[out((0, 120))][..], &timer(90, 0, PERIOD)].concat();
     assert_eq!(runs(&quota, (0, 120)), None);

@@ -169,6 +169,82 @@ fn a_thread_without_a_recorded_switch_in_was_not_off_all_the_time() {
     assert_eq!(why(&m, 7), [(10, 50, Unrecorded::Missing)]);
 }
 
+/// Only the first switch shows which thread has run since the start of the trace, or since a gap.
+#[test]
+fn a_thread_that_is_known_late_was_interrupted_before() {
+    let (number, vector) = (24, 3);
+    let handler = What::Irq {
+        number,
+        name: b"eth0",
+    };
+    let told_of = |prev_name: &'static [u8]| {
+        let last = What::Switch {
+            prev: 5,
+            prev_name,
+            out: S,
+            next: 0,
+            next_name: b"",
+            prev_prio: None,
+            next_prio: None,
+        };
+        let m = model(&[
+            at(0, 0, What::Return),
+            at(10, 0, handler),
+            at(20, 0, What::Raise { vector }),
+            at(30, 0, What::IrqEnd { number }),
+            at(30, 0, What::Softirq { vector }),
+            at(70, 0, What::SoftirqEnd { vector }),
+            // The thread may have raised this one.
+            at(75, 0, What::Softirq { vector }),
+            at(80, 0, What::SoftirqEnd { vector }),
+            at(90, 0, last),
+        ]);
+        told(&m, 5)
+    };
+    assert_eq!(
+        told_of(b"busy"),
+        "0..10 running, 10..30 under irq 24 eth0, 30..70 under NET_RX of irq 24 eth0, 70..90 running"
+    );
+    // A softirq is the work of this thread.
+    assert_eq!(
+        told_of(b"ksoftirqd/0"),
+        "0..10 running, 10..30 under irq 24 eth0, 30..90 running"
+    );
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        at(10, 0, What::Lost { until: 20 }),
+        at(30, 0, handler),
+        at(60, 0, What::IrqEnd { number }),
+        switch(80, 0, 7, S, 0),
+    ]);
+    assert_eq!(
+        told(&m, 7),
+        "0..10 running, 10..20 unknown, 20..30 running, 30..60 under irq 24 eth0, 60..80 running"
+    );
+}
+
+/// The memory for interrupts before the first switch is limited: if it is full, the older half is dropped.
+#[test]
+fn of_very_many_interrupts_before_the_first_switch_the_last_are_known() {
+    const IRQS: u64 = 8200;
+    let (number, name) = (24, &b"eth0"[..]);
+    let mut events = Vec::new();
+    for time in (0..IRQS).map(|irq| irq * 10) {
+        events.push(at(time, 0, What::Irq { number, name }));
+        events.push(at(time + 1, 0, What::IrqEnd { number }));
+    }
+    events.push(switch(IRQS * 10, 0, 7, S, 0));
+    let m = model(&events);
+    let id = m.by_tid(7).next().unwrap();
+    let parts: Vec<_> = m.thread(id).unwrap().intervals.iter().collect();
+    assert!(matches!(parts[0].state, State::Unknown(_)));
+    let interrupts = parts[1..]
+        .iter()
+        .filter(|part| matches!(part.state, State::Interrupted(_)));
+    assert!(interrupts.clone().all(|part| part.end - part.begin == 1));
+    assert_eq!(interrupts.count(), 4104);
+}
+
 /// CPU 1 is not recorded from 10 to 20, while two threads sleep.
 #[test]
 fn a_gap_splits_only_the_sleeps_of_threads_that_may_have_run_there() {
@@ -195,6 +271,42 @@ fn a_gap_splits_only_the_sleeps_of_threads_that_may_have_run_there() {
     assert!(sleeps(7, b"ksoftirqd/1", None));
     // A worker may have come from another CPU, which is offline now.
     assert!(sleeps(7, b"kworker/0:1", None));
+}
+
+/// When the trace ends, 7 may run on CPU 0 only.
+#[test]
+fn processors_on_which_a_thread_may_run_count_only_if_it_never_runs_on_another() {
+    let of = |cpu| {
+        let mut builder = Builder::new();
+        builder.runs_on(7, &[0]);
+        let events = [
+            switch(0, 0, 0, R, 7),
+            switch(1, 0, 7, S, 0),
+            switch(2, 1, 9, S, 0),
+            at(10, 1, What::Lost { until: 20 }),
+            waking(30, 0, 7),
+            switch(31, 0, 0, R, 7),
+            switch(40, 0, 7, S, 0),
+            switch(50, cpu, 0, R, 7),
+            switch(60, cpu, 7, S, 0),
+            at(65, 1, What::Lost { until: 68 }),
+            switch(80, 0, 0, R, 7),
+            switch(90, 0, 7, S, 0),
+        ];
+        events.iter().for_each(|e| builder.feed(e));
+        told(&builder.finish(), 7)
+    };
+    assert_eq!(
+        of(0),
+        "0..1 running, 1..30 blocked by an unknown waker, 30..31 waiting, 31..40 running, 40..50 blocked, \
+         50..60 running, 60..80 blocked, 80..90 running"
+    );
+    assert_eq!(
+        of(2),
+        "0..1 running, 1..10 blocked, 10..20 unknown, 20..30 blocked by an unknown waker, 30..31 waiting, \
+         31..40 running, 40..50 blocked, 50..60 running, 60..65 blocked, 65..68 unknown, 68..80 blocked, \
+         80..90 running"
+    );
 }
 
 /// 7 ran on CPU 1 in between, but the events of that CPU were overwritten, and the streams are not

@@ -165,6 +165,23 @@ fn a_number_that_is_used_again_is_another_thread() {
     assert!(m.by_tid(9).all(|id| m.thread(id).unwrap().born));
 }
 
+/// A thread that has become a zombie, and sleeps before it ends, looks as if it had ended.
+#[test]
+fn the_sleep_of_a_zombie_is_not_known() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(2, 0, 7, SwitchedOut::Dead, 8),
+        waking(4, 0, 7),
+        switch(5, 0, 8, S, 7),
+        switch(6, 0, 7, SwitchedOut::Dead, 0),
+        switch(9, 0, 0, R, 8),
+    ]);
+    assert_eq!(
+        told(&m, 7),
+        "0..2 running | 2..4 unknown by 8, 4..5 waiting, 5..6 running"
+    );
+}
+
 #[test]
 fn a_thread_that_runs_as_soon_as_it_is_made_runs_in_one_piece() {
     let m = model(&[
@@ -355,6 +372,22 @@ fn a_thread_waits_for_each_processor_as_long_as_it_is_queued_there() {
     );
 }
 
+/// With proxy execution, the kernel moves a thread that was preempted before it slept on a mutex, without an event.
+#[test]
+fn a_move_from_another_processor_shows_that_an_earlier_move_has_no_event() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        switch(0, 2, 0, R, 9),
+        switch(2, 0, 7, R, 6),
+        moved(4, 2, 1, 2),
+        switch(5, 2, 9, S, 7),
+        switch(6, 2, 7, S, 9),
+    ]);
+    let expected = [(2, Some(0)), (4, None), (5, Some(2)), (6, Some(2))];
+    assert_eq!(cpus(&m), expected);
+}
+
 /// Before Linux 4.3 there is no sched_waking, and some traces lack sched_wakeup: the move shows the thread's CPU.
 #[test]
 fn a_move_shows_where_a_thread_has_waited() {
@@ -507,6 +540,35 @@ fn a_thread_has_its_names_one_after_the_other() {
     let thread = m.thread(m.by_tid(7).next().unwrap()).unwrap();
     let names = [0, 1, 2, 6, 7, 99].map(|time| m.names.text(thread.name_at(time).unwrap()));
     assert_eq!(names, ["sh", "sh", "true", "true", "sh", "sh"]);
+}
+
+/// 9 is switched out with its new number before the event of the exec.
+#[test]
+fn the_event_of_an_exec_shows_that_a_thread_was_switched_out_with_its_new_number() {
+    let execs = |tid, old| {
+        let m = model(&[
+            switch(0, 0, 0, R, 7),
+            switch(0, 1, 0, R, 9),
+            at(1, 1, What::Call { name: b"execve" }),
+            switch(2, 0, 7, SwitchedOut::Dead, 0),
+            switch(3, 1, 7, S, 0),
+            waking(4, 0, 7),
+            switch(5, 1, 0, R, 7),
+            at(6, 1, What::Exec { tid, old }),
+            at(8, 1, What::Return),
+            switch(9, 1, 7, S, 0),
+        ]);
+        (told(&m, 9), told(&m, 7))
+    };
+    let (before, after) = execs(7, 9);
+    assert_eq!(before, "0..1 running, 1..3 in execve");
+    let continues = "0..2 running | 2..3 unknown, 3..4 blocked by an unknown waker, 4..5 waiting, 5..6 running, \
+                     6..8 in execve, 8..9 running";
+    assert_eq!(after, continues);
+    // The exec of another thread: events are missing.
+    let (before, after) = execs(7, 8);
+    assert_eq!(before, "0..1 running, 1..3 in execve, 3..9 unknown");
+    assert!(!after.contains("in execve"), "{after}");
 }
 
 #[test]

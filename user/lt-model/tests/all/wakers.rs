@@ -180,6 +180,35 @@ fn a_softirq_in_its_own_thread_is_that_threads_work() {
     );
 }
 
+/// The thread works for its own interrupt, not for another one that ends on top of it.
+#[test]
+fn a_softirq_on_top_of_the_thread_of_an_interrupt_belongs_to_its_raiser() {
+    let by = |raised: &[Event<'static>]| {
+        let begin = [
+            switch(0, 0, 7, S, 0),
+            named(1, 3, b"irq/9-acpi"),
+            switch(2, 0, 0, R, 3),
+        ];
+        let end = [
+            softirq(5, NET_RX),
+            waking(6, 0, 7),
+            softirq_end(7, NET_RX),
+            switch(9, 0, 3, S, 7),
+        ];
+        first(&model(&[&begin[..], raised, &end].concat()))
+    };
+    let raise = at(4, 0, What::Raise { vector: NET_RX });
+    let [begin, end] = irq(4);
+    assert_eq!(
+        by(&[begin, raise, end]),
+        "0..6 blocked by NET_RX of irq 5 disk"
+    );
+    // The raise is not recorded.
+    assert_eq!(by(&[begin, end]), "0..6 blocked by NET_RX");
+    // On PREEMPT_RT the handler runs in the thread, and raises the softirq there.
+    assert_eq!(by(&[raise]), "0..6 blocked by 3");
+}
+
 /// The waker is the timer, not the thread, as for an interrupt that runs timers.
 #[test]
 fn a_timer_that_a_thread_for_softirqs_runs_is_a_timer() {
@@ -303,7 +332,7 @@ fn a_softirq_belongs_to_its_raiser() {
 }
 
 /// If every interrupt that is not from a device is recorded, a softirq that the thread itself
-/// raised is recognized.
+/// raised is recognised.
 #[test]
 fn a_softirq_belongs_to_the_thread_or_the_interrupt_that_raised_it() {
     let with = |raised: &[Event<'static>]| {
@@ -467,6 +496,17 @@ fn a_waking_of_a_thread_that_goes_on_is_void() {
         switch(9, 0, 8, R, 7),
     ]);
     assert!(told(&m, 7).ends_with("4..5 running, 5..9 blocked"));
+    // An interrupt on top of the thread wakes it, and `sched_wakeup` is not recorded.
+    let [begin, end] = irq(2);
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        begin,
+        waking(2, 0, 7),
+        end,
+        switch(5, 0, 7, S, 8),
+        switch(9, 0, 8, S, 0),
+    ]);
+    assert!(told(&m, 7).ends_with("3..5 running, 5..9 blocked"));
 }
 
 #[test]

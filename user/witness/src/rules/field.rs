@@ -72,6 +72,11 @@ impl Field {
         })
     }
 
+    /// Whether this is the thread id at the head of the line.
+    pub(super) fn is_tid(&self) -> bool {
+        self.source == Source::Tid && self.earlier.is_empty()
+    }
+
     pub(super) fn value(&self, seen: &Seen<'_>) -> Option<String> {
         let line = if self.earlier.is_empty() {
             seen.line

@@ -111,7 +111,7 @@ impl Report<'_> {
             let several = self.segments.len() > 1;
             let of = tree.time;
             let mut see = |node: &Tree, depth: usize| {
-                let longest = node.stays.iter().max_by_key(|(begin, end)| end - begin);
+                let (begin, end) = node.longest;
                 let label = match depth {
                     0 if several => format!("all of {}", self.words().name(segment.thread)),
                     _ => node.label.clone(),
@@ -120,11 +120,11 @@ impl Report<'_> {
                     (node.number as u64).into(),
                     node.time.into(),
                     Cell::percent(node.time, of),
-                    (node.stays.len() as u64).into(),
-                    longest.map_or(0, |(begin, end)| end - begin).into(),
+                    (node.count as u64).into(),
+                    (end - begin).into(),
                     format!("{:indent$}{label}", "", indent = 2 * depth).into(),
                 ];
-                let at = longest.map(|(begin, end)| self.relative(*begin, *end));
+                let at = (node.count > 0).then(|| self.relative(begin, end));
                 rows.push(Row(cells, at));
             };
             tree.each(0, &mut see);

@@ -33,8 +33,12 @@ pub(super) struct Tree {
     pub(super) number: usize,
     pub(super) label: String,
     pub(super) time: u64,
-    /// Start and end of each stay, in time order.
-    pub(super) stays: Vec<(u64, u64)>,
+    /// Number of stays.
+    pub(super) count: usize,
+    /// Start and end of the longest stay; the last one, if several are equally long.
+    pub(super) longest: (u64, u64),
+    /// Start and end of the stays that are in no state below, in time order.
+    stays: Vec<(u64, u64)>,
     pub(super) below: Vec<Tree>,
 }
 
@@ -58,6 +62,8 @@ impl Tree {
             number: 0,
             label,
             time: 0,
+            count: 0,
+            longest: (0, 0),
             stays: Vec::new(),
             below: Vec::new(),
         }
@@ -65,8 +71,12 @@ impl Tree {
 
     fn add(&mut self, branch: &[String], stay: &Stay) {
         self.time += stay.took();
-        self.stays.push((stay.begin, stay.end));
+        self.count += 1;
+        if stay.took() >= self.longest() {
+            self.longest = (stay.begin, stay.end);
+        }
         let Some((label, rest)) = branch.split_first() else {
+            self.stays.push((stay.begin, stay.end));
             return;
         };
         let place = self.below.iter().position(|node| node.label == *label);
@@ -91,12 +101,18 @@ impl Tree {
         self.below.iter().for_each(|node| node.each(depth + 1, see));
     }
 
+    /// Length of the longest stay, ns.
     fn longest(&self) -> u64 {
-        self.stays
-            .iter()
-            .map(|(begin, end)| end - begin)
-            .max()
-            .unwrap_or(0)
+        self.longest.1 - self.longest.0
+    }
+
+    /// Start and end of all stays that take at least `least`, the longest first, then in time order.
+    fn stays(&self, least: u64) -> Vec<(u64, u64)> {
+        let mut stays = Vec::new();
+        self.each(0, &mut |node, _| stays.extend(&node.stays));
+        stays.retain(|(begin, end)| end - begin >= least);
+        stays.sort_unstable_by_key(|(begin, end)| (std::cmp::Reverse(end - begin), *begin));
+        stays
     }
 
     /// A table of the nodes. Unless `all` is set, rare states are summed up.
@@ -109,7 +125,7 @@ impl Tree {
     fn rows(&self, depth: usize, of: u64, all: bool, rows: &mut Vec<Row>) {
         let row = |number: String, nodes: &[Self], depth: usize, text: String| {
             let time = nodes.iter().map(|node| node.time).sum();
-            let count: usize = nodes.iter().map(|node| node.stays.len()).sum();
+            let count: usize = nodes.iter().map(|node| node.count).sum();
             let longest = nodes.iter().map(Self::longest).max().unwrap_or(0);
             Row {
                 cells: vec![
@@ -164,14 +180,11 @@ impl Tree {
 pub(super) fn longest(trees: &[Tree], top: usize, least: u64) -> Vec<String> {
     let mut rows = Vec::new();
     let mut see = |node: &Tree, depth: usize| {
-        let is_same = |below: &Tree| below.stays.len() == node.stays.len();
+        let is_same = |below: &Tree| below.count == node.count;
         if depth == 0 || node.below.iter().any(is_same) {
             return;
         }
-        let mut stays = node.stays.clone();
-        stays.retain(|(begin, end)| end - begin >= least);
-        stays.sort_by_key(|(begin, end)| std::cmp::Reverse(end - begin));
-        for (place, (begin, end)) in stays.iter().take(top).enumerate() {
+        for (place, (begin, end)) in node.stays(least).iter().take(top).enumerate() {
             let (number, text) = match place {
                 0 => (node.number.to_string(), node.label.clone()),
                 _ => Default::default(),
@@ -272,18 +285,24 @@ mod tests {
 
     #[test]
     fn stays_of_a_call_without_a_known_file_are_listed_beside_the_only_file() {
-        let node = |number, label: &str, stays: &[(u64, u64)], below| Tree {
-            number,
-            label: label.into(),
-            time: stays.iter().map(|(begin, end)| end - begin).sum(),
-            stays: stays.to_vec(),
-            below,
+        let mut all = Tree::empty("all".into());
+        let mut add = |labels: &[&str], (begin, end)| {
+            let labels: Vec<String> = labels.iter().map(|label| label.to_string()).collect();
+            let stay = Stay {
+                begin,
+                end,
+                cause: Cause::Running(None),
+                by: None,
+                file: None,
+                outside: false,
+                open: false,
+            };
+            all.add(&labels, &stay);
         };
-        let (known, unknown) = ((0, 10), (20, 50));
-        let file = node(3, "/a", &[known], Vec::new());
-        let read = node(2, "in read", &[known, unknown], vec![file]);
-        let working = node(1, "working", &[known, unknown], vec![read]);
-        let all = node(0, "all", &[known, unknown], vec![working]);
+        add(&["working", "in read", "/a"], (0, 10));
+        add(&["working", "in read"], (20, 50));
+        all.finish(&mut 0);
+        assert_eq!((all.count, all.time, all.longest), (2, 40, (20, 50)));
         let lines = longest(&[all], 1, 0);
         assert_eq!(
             lines,

@@ -85,8 +85,8 @@ pub(crate) const CPU: &str = help!(
     "  latency-tracker analyze cpu /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs sched_switch. TIME is the time on CPUs in the range, or in an interval,\n"
-    "also of runs that began before it or end after it; it includes interrupts. % is\n"
-    "of one CPU. A run is from one switch to the next. A thread that is switched out\n"
+    "including runs that began before it or end after it, and interrupts. % is of\n"
+    "one CPU. A run is from one switch to the next. A thread that is switched out\n"
     "while runnable counts as preempted until it runs again, as in the tracker\n"
     "runqueue.\n"
 );
@@ -140,9 +140,9 @@ pub(crate) const LOCKS: &str = help!(
     "  latency-tracker analyze locks trace --folded | flamegraph.pl\n"
     "  latency-tracker analyze locks /srv/slow/0001/trace --parquet fleet\n"
     "\n"
-    "Needs lock:contention_begin and _end, which perf records, or calls of futex\n"
-    "(latency-tracker record --events-for locks), and which thread ran. Calls of\n"
-    "futex include those that wait for no lock.\n"
+    "Needs lock:contention_begin and _end, which perf records, or futex calls\n"
+    "(latency-tracker record --events-for locks), and which thread ran. Futex calls\n"
+    "include those that wait for no lock.\n"
 );
 
 pub(crate) const WORK: &str = help!(

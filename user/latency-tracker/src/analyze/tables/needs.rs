@@ -287,7 +287,7 @@ impl Subject {
                 let calls = has(Need::Futex) && has(Need::Returns);
                 match (is_contended, calls) {
                     (false, false) => bail!(
-                        "no events contention_begin and contention_end, and no calls of futex; record with perf record \
+                        "no events contention_begin and contention_end, and no futex calls; record with perf record \
                          -e 'lock:contention_*', or with latency-tracker record --events-for locks"
                     ),
                     (false, true) => hints.push(
@@ -295,7 +295,7 @@ impl Subject {
                          'lock:contention_*'",
                     ),
                     (true, false) => hints.push(
-                        "no calls of futex: no locks in user space; record with latency-tracker record --events-for \
+                        "no futex calls: no locks in user space; record with latency-tracker record --events-for \
                          locks",
                     ),
                     (true, true) => {}
@@ -563,7 +563,7 @@ mod tests {
         let without = [Kind::Receive, Kind::Transmit];
         assert_eq!(Subject::Net.without(&has), without);
         for (there, hint, kind) in [
-            ([CONTENDED, ACQUIRED], "no calls of futex: ", Kind::Futex),
+            ([CONTENDED, ACQUIRED], "no futex calls: ", Kind::Futex),
             (
                 [Need::Futex, Need::Returns],
                 "no events contention_begin and contention_end: ",

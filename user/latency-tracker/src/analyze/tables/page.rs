@@ -78,7 +78,7 @@ fn rows(report: &Report<'_>, table: &Table) -> Sheet {
         .chain(is_rounded.then(text::rounded))
         .collect();
     Sheet {
-        title: format!("{}, by {}", title(table.kind), view::grouping(table)),
+        title: format!("{} (by {})", title(table.kind), view::grouping(table)),
         columns,
         rows: all
             .into_iter()

@@ -23,7 +23,7 @@ pub(super) fn title(kind: Kind) -> &'static str {
         Kind::Queue => "Requests in the queue, from insertion to issue",
         Kind::Device => "Requests at the device, from issue to completion",
         Kind::Contention => "Contended kernel locks, until acquired",
-        Kind::Futex => "Calls of futex",
+        Kind::Futex => "Futex calls",
         Kind::Queued => "Work items, from queueing to start",
         Kind::Work => "Work items, from start to end",
         Kind::Reclaim => "Reclaim and compaction of memory",
@@ -78,7 +78,7 @@ fn one(report: &Report<'_>, table: &Table, lines: &mut Vec<String>) -> bool {
         true => format!(", {} of {count}", rows.len()),
         false => String::new(),
     };
-    lines.push(format!("{}, by {what}{shown}", title(table.kind)));
+    lines.push(format!("{} (by {what}{shown})", title(table.kind)));
     let all = (count > 1).then_some(None);
     let shown = rows.iter().map(Some).chain(all);
     let values: Vec<_> = shown.map(|line| row(report, table, line)).collect();

@@ -134,7 +134,7 @@ pub(super) fn name(kind: Kind) -> &'static str {
     }
 }
 
-/// The name of a grouping: the value of `--by`, except for softirqs (`vector` for `line`), calls of futex (`call` for
+/// The name of a grouping: the value of `--by`, except for softirqs (`vector` for `line`), futex calls (`call` for
 /// `kind`), packets that are not received (`device` for `end`) and `--folded` (`stack`).
 pub(super) fn grouping(table: &Table) -> &'static str {
     match (table.by, table.kind) {
@@ -406,13 +406,13 @@ impl<'a> Report<'a> {
 
     /// Why operations of a table were not measured, with their number.
     pub(super) fn missed(table: &Table) -> Vec<String> {
-        const OUTSIDE: &str = "they began before the trace or the range, had not ended at its end, or a CPU was not \
-                               recorded then";
+        const OUTSIDE: &str =
+            "they start or end outside the trace or range, or a CPU was not recorded meanwhile";
         let missed = table.missed;
         let (outside, identical) = match table.kind {
             Kind::Queued => (
-                "they were cancelled, were queued for a flush, were queued before the trace or the range, had not \
-                 started at its end, or a CPU was not recorded then",
+                "they were cancelled, were queued for a flush, were queued or started outside the trace or range, or \
+                 a CPU was not recorded meanwhile",
                 "they were queued again before they started: whether they had been cancelled or taken is not recorded",
             ),
             Kind::Backlog | Kind::Receive | Kind::Transmit => (

@@ -114,8 +114,8 @@ pub(super) fn run(reader: &mut Reader<'_>, args: &TopArgs, count: u64) -> Result
     Ok(Outcome::Fine)
 }
 
-/// Reads new alerts until a time, or until the module is removed; returns false
-/// if a signal came first.
+/// Reads new alerts until the time `until`, or until the module is removed;
+/// returns false if a signal came first.
 fn wait(reader: &mut Reader<'_>, signals: &Signals, until: Instant) -> Result<bool> {
     loop {
         let slice = until.min(Instant::now() + SLICE);

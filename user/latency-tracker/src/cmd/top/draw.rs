@@ -53,7 +53,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
 fn lines(state: &State, width: usize, height: usize) -> Vec<Line<'static>> {
     let (columns, rows) = (usize::from(LEAST.0), usize::from(LEAST.1));
     if width < columns || height < rows {
-        let text = format!("too small: {width}x{height}, not {columns}x{rows}");
+        let text = format!("too small: {width}x{height}; at least {columns}x{rows}");
         return vec![Line::raw(text)];
     }
     if state.shows_help {
@@ -166,7 +166,8 @@ fn lost(rows: &[Row], missed: u64) -> Option<String> {
     let mut all: Vec<String> = rows.iter().filter_map(one).collect();
     if missed > 0 {
         all.push(format!(
-            "{missed} alerts were overwritten before they were read"
+            "{} overwritten before being read",
+            out::plural(missed as usize, "alert")
         ));
     }
     (!all.is_empty()).then(|| format!("lost: {}", all.join("; ")))
@@ -279,7 +280,7 @@ const MEANINGS: [&str; 8] = [
     "P50 P99  of their delays: upper bounds, at most 1/8 above the true value",
     "ALERTS   since the start of the instance, and +N in the last interval",
     "OLDEST   age of the oldest operation in flight; >: it is older than that;",
-    "         ~: read some time ago, since reading it takes long",
+    "         ~: read some time ago, since reading it takes a long time",
     "LOST     counters of losses since the start; shown if one is not 0",
     "TOTAL    delay of late operations, each once; >: the true sum is greater",
     "growing  the operation was in flight one interval ago, too",

@@ -216,17 +216,17 @@ struct OfTerminal {
 
 impl OfTerminal {
     fn catch() -> Result<Self> {
-        let (reader, writer) = UnixStream::pair().context("cannot create a pipe for signals")?;
+        let (reader, writer) = UnixStream::pair().context("cannot create sockets for signals")?;
         reader
             .set_nonblocking(true)
-            .context("cannot prepare the pipe for signals")?;
+            .context("cannot prepare the socket for signals")?;
         let catch = |signal| -> Result<Arc<AtomicBool>> {
             let seen = Arc::new(AtomicBool::new(false));
             // The flag comes first: a byte in the pipe means that a flag is set.
             flag::register(signal, Arc::clone(&seen)).context("cannot catch signals")?;
             let writer = writer
                 .try_clone()
-                .context("cannot copy the pipe for signals")?;
+                .context("cannot copy the socket for signals")?;
             pipe::register(signal, writer).context("cannot catch signals")?;
             Ok(seen)
         };

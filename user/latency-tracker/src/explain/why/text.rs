@@ -136,6 +136,8 @@ impl Why<'_> {
                 lines.extend(out::wrap(&text, 2));
                 return;
             };
+            // The text may be read in another directory.
+            let trace = std::path::absolute(trace).unwrap_or_else(|_| trace.to_path_buf());
             let trace = quoted_if_odd(&trace.display().to_string());
             lines.push(format!("  {rest} To show the whole path:"));
             lines.push(format!("  latency-tracker analyze path {trace} \\"));

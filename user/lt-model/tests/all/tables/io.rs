@@ -216,3 +216,35 @@ fn a_failed_request_is_measured_and_counted() {
         (vec![(1, 3)], 1)
     );
 }
+
+/// A write that waited for a flush, or a read or a write of which a SCSI disk has done nothing, shows no sectors.
+#[test]
+fn a_completion_without_sectors_does_not_end_a_flush_or_a_command() {
+    let step = |time, stage, sectors, operation| {
+        let Step::Block(block) = block(time, stage, 0, sectors).step else {
+            unreachable!()
+        };
+        seen(time, 0, Step::Block(Block { operation, ..block }))
+    };
+    for alike in [Operation::Flush, Operation::Other] {
+        let (_, device) = both(&[
+            step(1, Issued, 0, alike),
+            step(2, Issued, 8, Operation::Write),
+            step(3, Completed, 0, Operation::Write),
+            step(4, Requeued, 0, Operation::Write),
+            step(5, Completed, 0, Operation::Read),
+            step(6, Completed, 0, Operation::Discard),
+            step(9, Completed, 8, Operation::Write),
+            step(20, Completed, 0, alike),
+        ]);
+        assert_eq!(took(&device), [(1, 19), (2, 7)]);
+        assert_eq!(device.missed, missed(0, 0));
+    }
+    // A flush is not a command.
+    let (_, device) = both(&[
+        step(1, Issued, 0, Operation::Flush),
+        step(3, Completed, 0, Operation::Other),
+        step(9, Completed, 0, Operation::Flush),
+    ]);
+    assert_eq!(took(&device), [(1, 8)]);
+}

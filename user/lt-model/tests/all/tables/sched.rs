@@ -261,6 +261,28 @@ fn an_exec_that_changes_the_number_of_a_thread_ends_its_run() {
 }
 
 #[test]
+fn an_exec_that_sleeps_with_its_new_number_ends_a_run_of_the_old_one() {
+    let all = [
+        of(switch(0, 0, 0, R, 9)),
+        of(at(5, 0, What::Call { name: b"execve" })),
+        of(switch(15, 0, 7, S, 0)),
+        of(switch(18, 0, 0, R, 7)),
+        of(at(20, 0, What::Exec { tid: 7, old: 9 })),
+        of(switch(30, 0, 7, S, 0)),
+    ];
+    let range = Range {
+        tid: Some(9),
+        ..Range::all(9)
+    };
+    let old = &tables_of(Analysis::Cpu, range, None, &all).tables;
+    assert_eq!(took(find(old, Kind::Run)), [(0, 15)]);
+    let all = tables(Analysis::Cpu, &all);
+    let runs = find(&all, Kind::Run);
+    assert_eq!(took(runs), [(0, 15), (18, 12)]);
+    assert_eq!(runs.missed, missed(0, 0));
+}
+
+#[test]
 fn a_preempted_thread_waits_and_may_migrate() {
     let all = [
         of(switch(0, 0, 0, R, 7)),

@@ -177,6 +177,46 @@ fn a_handler_without_an_end_is_no_waker() {
     );
 }
 
+/// A SCSI disk completes no sector of a request that then fails or is issued again.
+#[test]
+fn a_completion_that_ends_nothing_wakes_no_thread() {
+    use Operation::{Discard, Flush, Other, Read, Write};
+    let (number, name) = (24, &b"disk"[..]);
+    let done = |sector, sectors, operation| {
+        let block = Block {
+            stage: BlockStage::Completed,
+            disk: Disk(8 << 20),
+            sector,
+            sectors,
+            operation,
+            failed: false,
+        };
+        seen(21, 0, Step::Block(block))
+    };
+    let woken_by = |done: &[Seen<'static>]| {
+        let begin = [runs(0), sleeps(10), on_0(20, What::Irq { number, name })];
+        let end = [
+            of(waking(30, 0, 7)),
+            on_0(31, What::IrqEnd { number }),
+            runs(32),
+        ];
+        let all = [&begin[..], done, &end].concat();
+        wakers(&tables(SLEEPS, &all)[0])[0]
+    };
+    for nothing in [Read, Write, Discard, Other] {
+        let by = woken_by(&[done(64, 0, nothing)]);
+        assert!(matches!(by, WokenBy::Irq(24, _)), "{nothing:?}: {by:?}");
+    }
+    let disk = WokenBy::Disk(Disk(8 << 20));
+    assert_eq!(woken_by(&[done(64, 8, Read)]), disk);
+    // A flush, a command, and a write that waited for a flush.
+    for ended in [Flush, Other] {
+        assert_eq!(woken_by(&[done(0, 0, ended)]), disk, "{ended:?}");
+    }
+    let both = [done(0, 0, Flush), done(64, 0, Write)];
+    assert_eq!(woken_by(&both), disk);
+}
+
 /// The thread of an interrupt is woken after the handler has ended, while the interrupted thread is current.
 #[test]
 fn the_thread_of_an_interrupt_is_woken_by_its_interrupt() {

@@ -78,6 +78,48 @@ fn an_exec_may_end_in_a_thread_with_another_number() {
     assert_eq!(found.task(table.worst[0].thread.unwrap()).0, 7);
 }
 
+/// 9 is switched out with the number of its main thread, 7, before the event of the exec.
+#[test]
+fn an_exec_that_sleeps_with_its_new_number_is_no_gap() {
+    let of_calls = |name: &'static [u8], process, then: &[Seen<'static>]| {
+        let nine = Seen {
+            process,
+            ..of(switch(0, 0, 0, R, 9))
+        };
+        let begin = [
+            nine,
+            of(switch(0, 1, 0, R, 8)),
+            call(5, 1, b"read"),
+            call(10, 0, name),
+            of(switch(15, 0, 7, S, 0)),
+        ];
+        let ends = [end(25, 1, b"read", 1), end(30, 0, name, 0)];
+        let all = [&begin[..], then, &ends].concat();
+        let table = tables(Analysis::Syscalls, &all).remove(0);
+        (took(&table), table.missed)
+    };
+    let proved = [
+        of(switch(18, 0, 0, R, 7)),
+        of(at(20, 0, What::Exec { tid: 7, old: 9 })),
+    ];
+    let whole = (vec![(5, 20), (10, 20)], missed(0, 0));
+    assert_eq!(of_calls(b"execve", None, &proved), whole);
+    assert_eq!(of_calls(b"execve", Some((9, 7)), &proved), whole);
+    // In another call, or if 7 is not the main thread, events are missing.
+    let gap = (vec![], missed(2, 0));
+    assert_eq!(of_calls(b"write", None, &proved), gap);
+    assert_eq!(of_calls(b"execve", Some((9, 5)), &proved), gap);
+    // Thread 9 itself runs again, so it has not become 7. The gap is counted now.
+    let again = [of(switch(18, 0, 0, R, 9))];
+    assert_eq!(of_calls(b"execve", None, &again), gap);
+    // Without the event of the exec, only this call is lost.
+    let unproved = [of(switch(18, 0, 0, R, 7))];
+    assert_eq!(
+        of_calls(b"execve", None, &unproved),
+        (vec![(5, 20)], missed(0, 2))
+    );
+}
+
 #[test]
 fn no_call_spans_a_gap() {
     let all = [

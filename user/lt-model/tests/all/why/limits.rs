@@ -15,7 +15,7 @@ const DEADLINE: u64 = 0x20;
 const THROTTLE: u64 = 0x30;
 
 fn switch(time: u64, cpu: u32, prev: i32, out: SwitchedOut, next: i32) -> Event<'static> {
-    // 9 is a thread of SCHED_DEADLINE.
+    // 9 is a SCHED_DEADLINE thread.
     let prio = |tid| Some(Priority(if tid == 9 { -1 } else { 120 }));
     let what = What::Switch {
         prev,
@@ -143,6 +143,46 @@ fn a_cpu_that_leaves_idle_late_is_named_without_further_proof() {
         (110, Cause::Running(None)),
     ];
     assert_eq!(parts[1..], expected);
+}
+
+/// CPU 0 halts, and handles interrupts before the event that shows that it leaves idle.
+#[test]
+fn a_cpu_that_handles_an_interrupt_is_not_slow_to_leave_idle() {
+    let idle = |time, enters| at(time, 0, What::Idle { enters });
+    let of = |meanwhile: &[Event<'static>]| {
+        let begin = [switch(0, 0, 0, R, 7), switch(5, 0, 7, S, 0), idle(6, true)];
+        let end = [
+            idle(99, false),
+            switch(100, 0, 0, R, 7),
+            switch(120, 0, 7, S, 0),
+        ];
+        let parts = parts(7, &Nothing, &[&begin[..], meanwhile, &end].concat());
+        parts.into_iter().skip(1).collect::<Vec<_>>()
+    };
+    let run = (110, Cause::Running(None));
+    // A softirq wakes 7, and goes on.
+    let [woken, queued] = waking(20, 0, 7);
+    let vector = 3;
+    let softirq = [
+        at(12, 0, What::Softirq { vector }),
+        woken,
+        queued,
+        at(90, 0, What::SoftirqEnd { vector }),
+    ];
+    let leaves = (99, Cause::LeavesIdle);
+    let expected = [(90, Cause::Waiting), leaves, (100, Cause::Waiting), run];
+    assert_eq!(of(&softirq), expected);
+    // A handler delays the exit from idle.
+    let [woken, queued] = waking(20, 1, 7);
+    let (number, name) = (24, &b"disk"[..]);
+    let handler = [
+        woken,
+        queued,
+        at(60, 0, What::Irq { number, name }),
+        at(98, 0, What::IrqEnd { number }),
+    ];
+    let expected = [(60, Cause::LeavesIdle), (100, Cause::Waiting), run];
+    assert_eq!(of(&handler), expected);
 }
 
 #[test]

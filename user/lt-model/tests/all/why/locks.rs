@@ -103,6 +103,34 @@ fn an_alert_shows_a_wait_for_a_lock_if_system_calls_are_not_recorded() {
     assert!(!told.contains('8'), "{told}");
 }
 
+/// 9 wakes 7 at 60, for example with a signal, and 7 goes on waiting.
+#[test]
+fn of_a_wait_for_a_lock_that_only_an_alert_shows_the_last_waker_is_the_owner() {
+    let told_with = |last: &[Event<'static>]| {
+        let mut events = spun(None);
+        events.retain(|event| !matches!(event.what, What::Futex { .. } | What::Return));
+        events.insert(0, switch(0, 2, 0, R, 9));
+        events.splice(5..5, wakes(60, 2, 7));
+        events.splice(9..9, last.iter().copied());
+        told(&model(&events, Some((10, 110))), (0, 120))
+    };
+    let owner = "7 ran 50, 7 Interrupted(Timer) 51, 7 ran 60, 8 ran 100, 7 ran 120";
+    assert_eq!(told_with(&[]), owner);
+    // A timer wakes it last, or the last waker is not known: the owner is not known.
+    let ran = "7 ran 50, 7 Interrupted(Timer) 51, 7 ran 120";
+    let [waking, wakeup] = wakes(105, 1, 7);
+    let timer = [
+        at(104, 1, What::Timer { function: None }),
+        waking,
+        wakeup,
+        at(106, 1, What::TimerEnd),
+    ];
+    assert_eq!(told_with(&timer), ran);
+    let preempted = [switch(101, 0, 7, R, 5), waking, switch(106, 0, 5, S, 7)];
+    let told = told_with(&preempted);
+    assert!(!told.contains('9') && !told.contains("8 ran"), "{told}");
+}
+
 /// 9 has the lock until 40, then 8 until 100; 7 and 8 spin, each on its own CPU.
 fn handed_on() -> Vec<Event<'static>> {
     let mut events = vec![

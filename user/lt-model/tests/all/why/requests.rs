@@ -293,6 +293,18 @@ fn a_sleep_between_two_requests_need_not_be_a_wait_for_the_second_one() {
         let second = [request(103, Stage::Allocated, DISK, 136)];
         let waits = [bios, &first, &of_nine, &second].concat();
         assert_eq!(parts(&waits), "9's 100");
+        // 7 has not issued the first request: a worker will.
+        let waits = [bios, &first[..1], &of_nine, &second].concat();
+        assert_eq!(parts(&waits), "Unallocated 100");
+        // 7 issues a waiting request once it is woken, before it gets its own.
+        let waiting = [request(103, Stage::Issued, DISK, 512)];
+        let second = [request(104, Stage::Allocated, DISK, 136)];
+        let waits = [bios, &first[..1], &of_nine, &waiting, &second].concat();
+        assert_eq!(parts(&waits), "Unallocated 100");
+        // A flush also counts as a request that 7 issues.
+        let flush = [at(7, 0, What::Flush { disk: DISK })];
+        let waits = [bios, &first[..1], &flush, &of_nine, &second].concat();
+        assert_eq!(parts(&waits), "9's 100");
     }
 }
 
@@ -682,6 +694,19 @@ fn the_start_of_a_busy_time_is_known_if_the_disk_was_idle_before() {
     for never in [&of_disk[..1], &command(Disk(0))[..1]] {
         assert_eq!(found(400 * MS, never), (start, 5, Before::Missing));
     }
+    // The driver gives a flush, or a command, back. It is issued twice, and ends once.
+    let again = |[issued, ended]: [Event<'static>; 2], range| {
+        let back = What::Requeued { disk, range };
+        let events = [
+            issued,
+            at(201 * MS, 0, back),
+            at(205 * MS, 0, issued.what),
+            at(210 * MS, 0, ended.what),
+        ];
+        found(400 * MS, &events)
+    };
+    assert_eq!(again(flush, None), known);
+    assert_eq!(again(of_disk, Some((NOWHERE, 0))), known);
 }
 
 /// 7 sleeps from 10 to 100, when a request of this `range` and `kind` completes. Returns the last part of the sleep.
@@ -704,8 +729,12 @@ fn ends(before: &[Event<'static>], range: Option<(u64, u32)>, kind: Kind) -> (Ca
 /// The requests that waited for a flush end just after it. Another flush may have been issued by then.
 #[test]
 fn a_request_that_waited_for_a_flush_does_not_end_another_one() {
-    let (disk, range) = (DISK, None);
-    let ends = |kind| What::Completed { disk, range, kind };
+    let disk = DISK;
+    let ends = |kind| What::Completed {
+        disk,
+        range: (kind == Kind::Plain).then_some((0, 0)),
+        kind,
+    };
     let m = model(&[
         switch(0, 0, 0, R, 7),
         switch(10, 0, 7, S, 0),
@@ -743,4 +772,53 @@ fn the_kind_of_a_request_that_does_not_just_read_or_write_is_known() {
     }
     let plain = Cause::For(Leaf::Disk(Some(disk)), None);
     assert_eq!(ends(&issued, Some((64, 8)), Kind::Plain), (plain, 20));
+}
+
+/// A SCSI disk reports a unit attention: the completion of a request without sectors, and without an error. The request
+/// is then issued again.
+#[test]
+fn a_completion_without_sectors_does_not_end_a_request_that_has_sectors() {
+    let disk = DISK;
+    let nothing = |time, kind| {
+        let range = Some((64, 0));
+        at(time, 0, What::Completed { disk, range, kind })
+    };
+    let range = Some((64, 8));
+    let back = at(51, 0, What::Requeued { disk, range });
+    let issued = |time| request(time, Stage::Issued, disk, 64);
+    let special = |kind| Cause::For(Leaf::Special(disk, kind), None);
+    for kind in [Kind::Plain, Kind::Discard, Kind::Other] {
+        // No thread waits for it.
+        let (cause, _) = ends(&[issued(20)], Some((64, 0)), kind);
+        let is_of_disk = matches!(
+            cause,
+            Cause::For(Leaf::Disk(_) | Leaf::Completion(_) | Leaf::Special(..), _)
+        );
+        assert!(!is_of_disk, "{cause:?}");
+        let again = [issued(20), nothing(50, kind), back, issued(60)];
+        let ended = match kind {
+            Kind::Plain => Cause::For(Leaf::Disk(Some(disk)), None),
+            kind => special(kind),
+        };
+        assert_eq!(ends(&again, range, kind), (ended, 60));
+        // A flush and a command are at the driver, too.
+        let (sector, sectors, stage) = (NOWHERE, 0, Stage::Issued);
+        let command = What::Request {
+            stage,
+            disk,
+            sector,
+            sectors,
+        };
+        let others = [
+            at(20, 0, What::Flush { disk }),
+            at(25, 0, command),
+            issued(30),
+            nothing(50, kind),
+            back,
+        ];
+        let flush = (special(Kind::Flush), 20);
+        assert_eq!(ends(&others, None, Kind::Flush), flush);
+        let command = (special(Kind::Other), 25);
+        assert_eq!(ends(&others, Some((NOWHERE, 0)), Kind::Other), command);
+    }
 }

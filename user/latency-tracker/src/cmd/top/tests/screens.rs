@@ -292,10 +292,7 @@ fn alerts_are_kept_up_to_a_limit() {
     assert_eq!(state.alerts().len(), 256);
     assert_eq!(state.alerts()[0].delay, 299);
     let lines = shown(&state, 80, 24);
-    assert_eq!(
-        lines[1],
-        "lost: 5 alerts were overwritten before they were read"
-    );
+    assert_eq!(lines[1], "lost: 5 alerts overwritten before being read");
     // The sums are of the alerts that are kept, which the heading shows.
     state.by = Some(By::Task);
     let text = shown(&state, 80, 24).join("\n");
