@@ -60,7 +60,7 @@ A capture is a numbered directory:
   alert.json       the alerts
   evidence.json    facts that a trace cannot contain: limits of the late task's
                    cgroups, and their counters before and after the delay
-  explanation.txt  the cause of each delay, from the trace
+  explanation.txt  the causes of the three longest delays, from the trace
 
 --parquet writes the alerts of each capture, and the paths of the alerts that
 explanation.txt explains, as tables for SQL over many hosts. No other user may
@@ -125,7 +125,7 @@ pub(crate) struct RecordArgs {
     /// Sub-buffers per CPU, a power of two [default: 4; for --events-for 8].
     #[arg(long, value_name = "COUNT", value_parser = two_to_the_n)]
     pub(crate) num_subbuf: Option<u64>,
-    /// Also record this kernel event; repeatable. A `*` at the end matches any suffix.
+    /// Also record this kernel event; repeatable. A `*` matches any characters.
     #[arg(short = 'e', long = "event", value_name = "EVENT", value_parser = event)]
     pub(crate) events: Vec<String>,
     /// Record only the events named with -e.
