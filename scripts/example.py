@@ -57,12 +57,12 @@ def label(thread):
 
 
 def device(cause):
-    """Returns the name of what a thread waits for, if it waits for no thread."""
+    """Returns the name of a disk, a timer or another cause that is not a thread."""
     return f"{cause['by']} {cause.get('disk') or cause.get('name', '')}".strip()
 
 
 def steps(path, named):
-    """Returns each step as its begin and its chain: (lane, kind, end) from the late thread to what it waited for.
+    """Returns each step as its start and its chain: (lane, kind, end) from the late thread to what it waited for.
 
     A thread of the sentence that had the CPU for which a thread waited follows that thread. The trace shows how long it
     had the CPU in all; its bar starts with the wait.
@@ -85,7 +85,7 @@ def steps(path, named):
 
 
 def lanes_of(path, found, named, least):
-    """Returns the lanes: threads, each below the threads that wait for it, and then the others.
+    """Returns the lanes: threads, each below the threads that wait for it, and then devices.
 
     A thread or device with less than `least` in all has no lane, unless the sentence names the thread.
     """

@@ -85,7 +85,7 @@ def alerts(name, key_of, detail_of=nothing, part_of=whole):
 
 
 def table_of(analysis, name, reasons=("lost", "identical")):
-    """Returns a table, in which no operation may be missing for these reasons."""
+    """Returns a table. Fails if it lacks an operation for one of these reasons."""
     with open(f"/tmp/{analysis}.json", encoding="utf-8") as file:
         report = json.load(file)
     assert report["caveats"] == [], report["caveats"]
@@ -177,7 +177,7 @@ def main(born, awake, slept, last, line, device, packets):
         return case["state"], case["woken_by"]["tid"] if is_task else None
 
     live = alerts("sleeps", of_asleep, lambda fields: (fields["state"], int(fields["waker_tid"])), asleep)
-    # A task that an interrupt woke is in an alert the interrupted task, with another context.
+    # If an interrupt woke the task, the alert names the interrupted task as the waker, with another context.
     pairs = compare("sleeps", recorded(table_of("sleeps", "sleep"), of_sleeper, woken_by), live, 40)
     for one, other in pairs:
         assert one[0] == other[0] and one[1] in (None, other[1]), (one, other)

@@ -59,8 +59,8 @@ const VEC_BITS: u32 = 8;
 /// Returns the key of a softirq, which has the task's address in units of 64 bytes, without the
 /// upper bits: these are the same for all tasks within 256 GiB.
 ///
-/// It is not the thread id: another thread's execve() may change the id of a leader that is exiting
-/// while a softirq runs on top of it.
+/// The thread id would not do: while a softirq runs on top of an exiting leader, another thread's
+/// execve() may change the leader's id.
 #[inline(always)]
 fn key(guard: &Guard, vector: u64, task: &TaskRef<'_>) -> [u64; 1] {
     const TASK_BITS: u32 = CPU_SHIFT - VEC_BITS;

@@ -34,7 +34,7 @@ draws() { said=$(python3 "$LT_TOP/scripts/example.py" "$work/run" "$page" 2>&1);
 # lanes: print the names of the lanes, from top to bottom.
 lanes() { sed -n 's/^<text x="120".*>\(.*\)<\/text>$/\1/p' "$work/page-fsync.svg" | paste -sd ' '; }
 
-# bars LANE: print the start, the width and the colour of each bar of a lane, which is a number.
+# bars N: print the start, the width and the colour of each bar of lane N.
 bars() {
 	sed -nE "s/^<rect x=\"(.*)\" y=\"$((34 + 46 * $1))\" width=\"(.*)\" height=\"22\" fill=\"(.*)\".*/\1 \2 \3/p" \
 		"$work/page-fsync.svg"

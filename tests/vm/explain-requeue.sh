@@ -77,7 +77,7 @@ with open("/tmp/json", encoding="utf-8") as lines:
 def reports_of(instance):
     return [report for report in reports if report["alert"]["instance"] == instance]
 
-# Requests: the number of those that were not returned, and that were.
+# The number of requests that were not returned, and of requests that were.
 seen = [0, 0]
 for report in reports_of("requests"):
     alert, verdict = report["alert"], report["verdict"]

@@ -5,7 +5,7 @@
 # the task that ran instead. A process with a quota of 10 % of a CPU waits for the rest of each
 # period of 100 ms. There are as many alerts as the kernel counts throttled periods, or one fewer.
 # The alerts show that the process was throttled. If the CPU was idle meanwhile, they name the idle task. A process
-# that leaves the fair class while it is throttled, and is then preempted, is not said to be throttled. A thread that
+# that leaves the fair class while it is throttled, and is then preempted, is not reported as throttled. A thread that
 # takes over the id of a preempted thread does not take over its wait.
 # kernels: stock rt
 # cpus: 2

@@ -30,8 +30,8 @@
 //!
 //! The name of a file is the path with which the program opened it, perhaps relative to the working directory. For a
 //! descriptor from a dump, it is what the kernel shows in `/proc/PID/fd`. The name of a file without a path is its
-//! kind: `socket`, `pipe`, `eventfd`. Files may have been renamed since. If the file is not known, the number of the
-//! descriptor is, which the call itself shows.
+//! kind: `socket`, `pipe`, `eventfd`. Files may have been renamed since. If the file is not known, the descriptor is
+//! kept, which the call itself shows.
 
 mod calls;
 mod tables;
@@ -65,7 +65,7 @@ impl FileName {
 pub enum CallFile {
     /// The file has this name.
     Named(FileName),
-    /// The file behind this descriptor, which is not known.
+    /// The file is not known; the call has this descriptor.
     Descriptor(i32),
 }
 
@@ -76,7 +76,7 @@ struct Packed(u32);
 impl Packed {
     const DESCRIPTOR: u32 = 1 << 31;
 
-    /// `None` for more names or descriptors than a kernel or the memory can have.
+    /// `None` for a number of 2^31 or more: no descriptor is so large, and so many names do not fit into memory.
     fn of(file: CallFile) -> Option<Self> {
         let (number, kind) = match file {
             CallFile::Named(FileName(Name(number))) => (number, 0),
@@ -276,7 +276,7 @@ struct Call {
     begin: u64,
     /// The number of the event that began it.
     step: u64,
-    /// The descriptor that it works on, or that of the directory to which its path is relative.
+    /// The descriptor that it works on, or the descriptor of the directory to which its path is relative.
     fd: Option<i32>,
     /// The descriptor that it works on.
     works_on: Option<i32>,

@@ -32,9 +32,9 @@ pub(super) struct Text(FieldIndex, Option<FieldIndex>);
 pub(super) enum Arguments {
     Nothing,
     On(FieldIndex),
-    /// Waits for the descriptors of an array, of this length.
+    /// Waits for the descriptors in an array of this length.
     Poll(FieldIndex, FieldIndex),
-    /// Waits for the descriptors of these sets of bits, below a number.
+    /// Waits for the descriptors in these bit sets that are less than a number.
     Select([FieldIndex; 3], FieldIndex),
     /// Maps a file, unless the flags say that the mapping is anonymous.
     Map(FieldIndex, FieldIndex),

@@ -48,7 +48,7 @@ impl Tree {
     /// The tree of these stays, which keeps the start and end of each that takes at least `least`. Its nodes get the
     /// numbers from `next` on.
     pub(super) fn new(words: &Shown<'_>, stays: &Stays, least: u64, next: &mut usize) -> Self {
-        // Of each kind, the first stay, and a node for all.
+        // The first stay of each kind, with a node for all stays of the kind.
         let mut kinds: Vec<(Stay, Self)> = Vec::new();
         for (number, stay) in stays.numbered() {
             if number == kinds.len() {

@@ -286,7 +286,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The object of a case, and the file of a system call, or the call in which a thread slept.
+    /// The object of a case, with the file of a system call or the call in which a thread slept.
     pub(super) fn what(&self, case: &Case) -> String {
         let object = case.object.map(|object| self.object(object));
         let file = case.file.and_then(|file| self.file(file));

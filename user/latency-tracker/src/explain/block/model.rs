@@ -225,7 +225,7 @@ impl Explainer {
     }
 }
 
-/// Distance between the start of the delay and the nearest step with which the delay of a request may begin, ns.
+/// Time between the start of the delay and the nearest step at which the delay of a request may start, ns.
 fn start_distance(request: &Request, alert: &Alert) -> Option<u64> {
     let begun = [&request.inserted, &request.returned, &request.issued];
     let begun = begun.into_iter().flatten();

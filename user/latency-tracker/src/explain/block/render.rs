@@ -117,8 +117,8 @@ impl Explanation {
         self.alert.reason == Reason::Timeout
     }
 
-    /// Whether the request, whose issue is not in the trace, has not been issued. A request of which the trace has only
-    /// that the driver returned it may have been issued before the trace begins; the alert shows that.
+    /// Whether the request, whose issue is not in the trace, has not been issued. If the trace has only its return by
+    /// the driver, it may have been issued before the trace begins; the alert shows whether it was.
     fn is_unissued(&self, request: &Request) -> bool {
         let is_issued = self.alert.fields.number("device") != Some(0);
         request.inserted.is_some() || (request.returned.is_some() && !is_issued)

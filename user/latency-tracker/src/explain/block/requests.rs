@@ -26,8 +26,8 @@ pub(crate) struct Request {
     pub(crate) sectors: u64,
     pub(crate) op: String,
     pub(crate) inserted: Option<Step>,
-    /// When the driver returned the request, if nothing earlier is known of it: from then on, it waits in a queue. The
-    /// driver had not started it, or the issue comes before the trace.
+    /// When the driver returned the request, if no earlier step is known. From then on, the request waits in a queue.
+    /// Either the driver had not started it, or it was issued before the trace begins.
     pub(crate) returned: Option<Step>,
     /// The issue; the first one if the request was requeued.
     pub(crate) issued: Option<Step>,
@@ -47,7 +47,7 @@ impl Request {
         completed.time.checked_sub(issued.time)
     }
 
-    /// The step from which on the request waited for its first issue.
+    /// The step after which the request waited for its first issue.
     pub(crate) fn queued(&self) -> Option<&Step> {
         self.inserted.as_ref().or(self.returned.as_ref())
     }
