@@ -95,8 +95,8 @@ def identity(labels):
 
 
 def series(job):
-    """Returns the values that Prometheus has from a job, except for export's own, by the labels of the series without
-    the target's labels."""
+    """Returns the values that Prometheus has from a job, by the labels of the series without the target's labels. The
+    series about the exporter itself are left out."""
     found = {}
     text = f'{{__name__=~"latency_tracker_.*",__name__!~"latency_tracker_export_.*",job="{job}"}}'
     for one in api("query", query=text)["result"]:

@@ -269,7 +269,7 @@ fn short_threads_with_files() {
             assert!(now <= counted, "{now} {counted} in turn {number}");
         }
     }
-    // The files are known: otherwise, the calls would take no memory.
+    // If the files were not found, the calls would take no memory, and the test would prove nothing.
     let model = builder.finish();
     for number in [0, TURNS / 2, TURNS - 1] {
         let thread = model.by_tid(child(number)).next().unwrap();
