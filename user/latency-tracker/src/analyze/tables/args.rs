@@ -136,7 +136,8 @@ pub(crate) const IO: &str = help!(
     "the queue, and block_rq_requeue and block_rq_merge are followed. The times are\n"
     "as in the tracker block. Events are paired by disk, sector and length: requests\n"
     "that are identical in these and in flight at once are not measured. --by cpu:\n"
-    "the CPU of the issue and, at the device, of the completion.\n"
+    "the CPU of the issue and, at the device, of the completion; REQUEUES, MERGES\n"
+    "and PARTS count for the CPU of their event.\n"
 );
 
 pub(crate) const LOCKS: &str = help!(
