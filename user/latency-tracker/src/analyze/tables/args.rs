@@ -79,7 +79,7 @@ pub(crate) const SLEEPS: &str = help!(
     "--by call: the system call in which the thread slept; the trace must have all\n"
     "system calls (latency-tracker record --events-for sleeps,syscalls). It is not\n"
     "recorded until the thread starts or ends a call in the trace, as kernel threads\n"
-    "never do.\n"
+    "never do, and after a signal handler until the next call.\n"
 );
 
 pub(crate) const CPU: &str = help!(
