@@ -274,15 +274,9 @@ fn capture(directory: &Path) -> Result<Capture> {
 /// All alerts that were recorded with a trace: the alerts of its capture, alerts that a recorder sent along, or events
 /// of the trace.
 pub(crate) fn recorded_with(trace: &Path, interrupted: &AtomicBool) -> Result<Vec<Alert>> {
-    let capture = trace.parent().filter(|_| trace.ends_with("trace"));
-    for directory in [Some(trace), capture].into_iter().flatten() {
-        let file = directory.join("alert.json");
-        if file
-            .try_exists()
-            .with_context(|| file.display().to_string())?
-        {
-            return Ok(saved(directory)?.0);
-        }
+    let file = evidence::of_capture(trace, "alert.json")?;
+    if let Some(capture) = file.as_deref().and_then(Path::parent) {
+        return Ok(saved(capture)?.0);
     }
     // If the trace cannot be read, the analysis reports it.
     let carried = carried::read(trace, interrupted);

@@ -66,7 +66,7 @@ use self::policy::{History, Skip};
 use self::relay::Relay;
 use self::room::room;
 use self::stream::{Stream, Woken};
-use crate::analyze::parquet::ParquetArgs;
+use crate::analyze::parquet::{ParquetArgs, check_host};
 use crate::config::{STATE, is_being_applied};
 use crate::explain::explain_capture;
 use crate::service::Service;
@@ -104,6 +104,8 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let captures = Captures::open(args.captures()).map_err(|error| elsewhere(error, args))?;
     if let Some(directory) = &args.parquet.parquet {
         make_private(directory, "choose another directory with --parquet")?;
+        let uname = nix::sys::utsname::uname().context("uname")?;
+        check_host(&args.parquet, &uname.nodename().to_string_lossy())?;
     }
     let tracker = instance::tracker(root, args)?;
 

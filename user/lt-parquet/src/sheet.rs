@@ -16,6 +16,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use tempfile::NamedTempFile;
 
+use crate::part;
 use crate::rows::{Cell, Column, Row, Type};
 
 /// Rows in a row group. The rows of the current group are in memory.
@@ -107,10 +108,7 @@ impl<R: Row> Sheet<R> {
             .set_compression(Compression::SNAPPY)
             .set_created_by(by.to_string());
         let directory = path.parent().unwrap_or(Path::new("."));
-        // Readers ignore names that start with a dot. The mode of a temporary file is 0600.
-        let mut temporary = tempfile::Builder::new();
-        temporary.prefix(".").suffix(".part");
-        let temporary = temporary.tempfile_in(directory).with_context(named)?;
+        let temporary = part::create(directory).with_context(named)?;
         let file = temporary.as_file().try_clone().with_context(named)?;
         let properties = Arc::new(properties.build());
         let writer = SerializedFileWriter::new(file, Arc::new(schema), properties);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The `evidence.json` of a capture, next to its trace.
+//! The files of a capture next to its trace; `evidence.json`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,15 +10,20 @@ use anyhow::{Context, Result};
 use lt_model::Disk;
 use lt_proc::evidence::Evidence;
 
-/// The `evidence.json` of a capture, given the directory of the capture or the `trace` in it. A capture may have none.
+/// The `evidence.json` of a capture, see [`of_capture`]. A capture may have none.
 pub(crate) fn file(directory: &Path) -> Result<Option<PathBuf>> {
-    let mut file = directory.join("evidence.json");
+    of_capture(directory, "evidence.json")
+}
+
+/// A file of a capture, given the directory of the capture or the `trace` in it; `None` if there is no such file.
+pub(crate) fn of_capture(directory: &Path, name: &str) -> Result<Option<PathBuf>> {
+    let mut file = directory.join(name);
     // The path is resolved, as the directory may be `.`. An unreadable directory is reported as an error of the trace.
     if !file.exists()
         && let Ok(trace) = fs::canonicalize(directory)
         && trace.file_name() == Some(OsStr::new("trace"))
     {
-        file = trace.with_file_name("evidence.json");
+        file = trace.with_file_name(name);
     }
     let exists = file.try_exists();
     let exists = exists.with_context(|| file.display().to_string())?;

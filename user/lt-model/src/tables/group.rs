@@ -143,7 +143,8 @@ pub enum InCall {
     Named(Name),
     /// No call.
     Outside,
-    /// Not recorded: no call of the thread has started or ended since the start of the trace or the last gap.
+    /// Not recorded: no call of the thread has started or ended since the start of the trace, the last gap, or the end
+    /// of a signal handler.
     Unknown,
 }
 

@@ -184,6 +184,10 @@ impl Sleeps {
         };
         let who = ground.who(seen);
         let (tid, call) = match seen.step {
+            // The end of this call is not recorded: a thread returns to where a signal interrupted it.
+            Step::Known(What::Call {
+                name: b"rt_sigreturn" | b"sigreturn",
+            }) => (who, InCall::Unknown),
             Step::Known(What::Call { name }) => (who, InCall::Named(ground.names.number(name))),
             Step::Known(What::Futex { .. }) => (who, InCall::Named(ground.names.number(b"futex"))),
             Step::Return { .. } => (who, InCall::Outside),

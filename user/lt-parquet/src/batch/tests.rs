@@ -8,7 +8,7 @@ use parquet::record::Field;
 
 use super::*;
 use crate::rows::{Coverage, Gap, Interval};
-use crate::{Covered, covered};
+use crate::{Covered, covered, remove_left};
 
 fn batch(directory: &Path) -> Batch {
     Batch::new(directory, "web3", "4fd49bd2-21", "test")
@@ -140,6 +140,28 @@ fn a_run_that_does_not_finish_leaves_nothing() {
     );
     drop((first, sheet));
     assert_eq!(names(dir.path()), [""; 0]);
+}
+
+#[test]
+fn what_a_killed_run_left_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let batch = batch(dir.path());
+    let mut sheet = batch.sheet::<Interval>("irq", "softirq").unwrap();
+    sheet.push(interval(1)).unwrap();
+    let host = partition(dir.path(), "intervals", "web3");
+    for name in [".left.part", ".other", "other.part"] {
+        fs::write(host.join(name), "").unwrap();
+    }
+    assert_eq!(remove_left(dir.path(), "web4"), 0);
+    assert_eq!([(); 2].map(|()| remove_left(dir.path(), "web3")), [1, 0]);
+    // The file of a run that has not ended, and files with other names, remain.
+    assert_eq!(names(dir.path()).len(), 3);
+    assert!(!host.join(".left.part").exists());
+    drop(sheet);
+    assert_eq!(
+        names(dir.path()),
+        ["intervals/.other", "intervals/other.part"]
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::show::{Json, reason};
-use super::{Output, int};
+use super::{Output, int, key};
 use crate::trace::Told;
 
 fn number(value: &Value) -> Option<i64> {
@@ -206,8 +206,7 @@ pub(crate) fn explained<'a>(
     let mut seen = BTreeSet::new();
     let (mut from, mut to) = (u64::MAX, 0_u64);
     for (alert, path) in alerts {
-        // An alert that was read twice is one alert.
-        if !seen.insert((alert.instance.as_str(), alert.seq, alert.time)) {
+        if !seen.insert(key(alert)) {
             continue;
         }
         (from, to) = (from.min(alert.start()), to.max(alert.time));

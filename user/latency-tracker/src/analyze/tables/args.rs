@@ -79,7 +79,7 @@ pub(crate) const SLEEPS: &str = help!(
     "--by call: the system call in which the thread slept; the trace must have all\n"
     "system calls (latency-tracker record --events-for sleeps,syscalls). It is not\n"
     "recorded until the thread starts or ends a call in the trace, as kernel threads\n"
-    "never do.\n"
+    "never do, and after a signal handler until the next call.\n"
 );
 
 pub(crate) const CPU: &str = help!(
@@ -136,7 +136,8 @@ pub(crate) const IO: &str = help!(
     "the queue, and block_rq_requeue and block_rq_merge are followed. The times are\n"
     "as in the tracker block. Events are paired by disk, sector and length: requests\n"
     "that are identical in these and in flight at once are not measured. --by cpu:\n"
-    "the CPU of the issue and, at the device, of the completion.\n"
+    "the CPU of the issue and, at the device, of the completion; REQUEUES, MERGES\n"
+    "and PARTS count for the CPU of their event.\n"
 );
 
 pub(crate) const LOCKS: &str = help!(

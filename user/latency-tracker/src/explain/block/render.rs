@@ -266,10 +266,12 @@ impl Explanation {
     /// The largest part of the delay, in one sentence. `None` if the trace lacks the issue or the end of the request.
     pub(crate) fn verdict(&self) -> Option<String> {
         let (request, queue) = (self.request.as_ref()?, self.queue.as_ref()?);
-        // If the delay began before the driver returned the request, the trace lacks an earlier step of the request.
+        // If the delay began before the first known step, in which the driver returned the request, the trace lacks an
+        // earlier step.
         let start = self.alert.start().saturating_add(NEAR);
-        let returned = request.returned.as_ref();
-        let is_again = returned.is_some_and(|step| step.time > start);
+        let first = request.returned.as_ref();
+        let first = first.filter(|_| request.inserted.is_none());
+        let is_again = first.is_some_and(|step| step.time > start);
         let requeues = request.requeues + u64::from(is_again);
         if requeues > 0 {
             return Some(format!(
@@ -292,9 +294,15 @@ impl Explanation {
         let all = queued.saturating_add(at_device).saturating_add(delayed);
         if queued > at_device {
             let share = out::share(queued, all, "delay");
-            return Some(match &request.inserted {
-                Some(_) => format!("{share}: the request waited in the I/O scheduler."),
-                None => format!(
+            return Some(match (&request.inserted, &request.returned) {
+                (Some(_), None) => format!("{share}: the request waited in the I/O scheduler."),
+                (Some(inserted), Some(returned)) => format!(
+                    "{share}: the request waited for {} in the I/O scheduler, and for {} after the driver had returned \
+                     it.",
+                    Nanos(returned.time.saturating_sub(inserted.time)),
+                    Nanos(issued.time.saturating_sub(returned.time))
+                ),
+                (None, _) => format!(
                     "{share}: the request waited in a queue, since the driver had returned it."
                 ),
             });
@@ -563,6 +571,33 @@ mod tests {
             let text = explain(&alert, &trace);
             assert!(text.contains(says), "{says:?} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_request_that_the_driver_returned_after_its_insertion_was_not_only_in_the_scheduler() {
+        // The request is inserted 30 ms before its issue, and returned 20 ms before its issue.
+        let is_insertion = |line: &&str| line.contains("26844860426");
+        let (inserted, others): (Vec<_>, Vec<_>) = TRACE.lines().partition(is_insertion);
+        let returned = inserted[0]
+            .replace("26844860426", "26824960000")
+            .replace("block_rq_insert", "block_rq_requeue");
+        let inserted = inserted[0].replace("26844860426", "26814960000");
+        let trace = format!("{inserted}\n{returned}\n{}", others.join("\n"));
+        let alert = ALERT
+            .replace("queue=90000", "queue=30000000")
+            .replace("device=15165000 requeues=0", "device=15255000 requeues=1")
+            .replace("delay=15255000", "delay=45255000");
+        let text = explain(&alert, &trace);
+        let verdict = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "the request waited for 10.00ms in the I/O scheduler, and for ",
+            " after the driver had returned it.",
+            "inserted in the I/O scheduler by fio/170 on CPU 1",
+            "-35.25ms returned by the driver on CPU 1",
+        ] {
+            assert!(verdict.contains(part), "{part:?} is missing in\n{text}");
+        }
+        assert!(text.lines().all(|l| l.chars().count() < 80), "{text}");
     }
 
     #[test]

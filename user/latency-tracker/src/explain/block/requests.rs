@@ -26,8 +26,8 @@ pub(crate) struct Request {
     pub(crate) sectors: u64,
     pub(crate) op: String,
     pub(crate) inserted: Option<Step>,
-    /// When the driver returned the request, if no earlier step is known. From then on, the request waits in a queue.
-    /// Either the driver had not started it, or it was issued before the trace begins.
+    /// When the driver first returned the request before its issue. From then on, the request waits in a queue. Either
+    /// the driver had not started it; or, if it was not inserted, it may have been issued before the trace begins.
     pub(crate) returned: Option<Step>,
     /// The issue; the first one if the request was requeued.
     pub(crate) issued: Option<Step>,
@@ -97,32 +97,20 @@ impl Requests {
                 });
             }
             "block_rq_issue" => {
-                let end = sector.saturating_add(sectors);
-                let same = |r: &Request| !r.at_device && r.at == sector && r.left == sectors;
-                let grown = |r: &Request| {
-                    !r.at_device
-                        && r.left > 0
-                        && r.at >= sector
-                        && r.at.saturating_add(r.left) <= end
-                };
-                let known = self.find(same).or_else(|| self.find(grown));
-                let i = known.unwrap_or_else(|| self.add(new()));
-                let request = &mut self.all[i];
-                (request.sector, request.sectors) = (sector, sectors);
-                (request.at, request.left) = (sector, sectors);
+                let request = self.in_queue(new());
                 request.issued.get_or_insert(step);
                 request.at_device = true;
             }
             "block_rq_requeue" => {
-                let same = |r: &Request| r.at == sector && r.left == sectors;
-                if let Some(i) = self.find(|r| r.at_device && same(r)) {
+                let same = |r: &Request| r.at_device && r.at == sector && r.left == sectors;
+                if let Some(i) = self.find(same) {
                     self.all[i].requeues += 1;
                     self.all[i].at_device = false;
-                } else if self.find(same).is_none() {
-                    self.add(Request {
-                        returned: Some(step),
-                        ..new()
-                    });
+                } else {
+                    let request = self.in_queue(new());
+                    if request.issued.is_none() {
+                        request.returned.get_or_insert(step);
+                    }
                 }
             }
             "block_rq_merge" => {
@@ -164,6 +152,23 @@ impl Requests {
 
     fn find(&self, fits: impl Fn(&Request) -> bool) -> Option<usize> {
         self.live.iter().copied().find(|i| fits(&self.all[*i]))
+    }
+
+    /// Returns the request in a queue that has this sector and length, or adds `new`. Bios merged into the request may
+    /// have made it longer without an event.
+    fn in_queue(&mut self, new: Request) -> &mut Request {
+        let (sector, sectors) = (new.sector, new.sectors);
+        let end = sector.saturating_add(sectors);
+        let same = |r: &Request| !r.at_device && r.at == sector && r.left == sectors;
+        let grown = |r: &Request| {
+            !r.at_device && r.left > 0 && r.at >= sector && r.at.saturating_add(r.left) <= end
+        };
+        let known = self.find(same).or_else(|| self.find(grown));
+        let i = known.unwrap_or_else(|| self.add(new));
+        let request = &mut self.all[i];
+        (request.sector, request.sectors) = (sector, sectors);
+        (request.at, request.left) = (sector, sectors);
+        request
     }
 
     /// Number of requests at the device, over time.
@@ -295,6 +300,23 @@ mod tests {
         assert_eq!(r.all[0].queued().unwrap().time, 1);
         assert_eq!(r.all[0].at_device_for(), Some(2));
         assert_eq!([3, 4, 6].map(|t| r.depths().at(t)), [0, 1, 0]);
+    }
+
+    #[test]
+    fn a_request_that_was_inserted_may_have_grown_when_the_driver_returns_it() {
+        let r = requests(&[
+            (1, "block_rq_insert", 8, 8),
+            (3, "block_rq_requeue", 0, 16),
+            (5, "block_rq_requeue", 0, 16),
+            (7, "block_rq_issue", 0, 16),
+            (9, "block_rq_requeue", 0, 16),
+            (10, "block_rq_issue", 0, 16),
+            (12, "block_rq_complete", 0, 16),
+        ]);
+        assert_eq!(r.all.len(), 1);
+        assert_eq!(r.all[0].queued().unwrap().time, 1);
+        assert_eq!(r.all[0].returned.as_ref().unwrap().time, 3);
+        assert_eq!((r.all[0].requeues, r.all[0].at_device_for()), (1, Some(5)));
     }
 
     #[test]

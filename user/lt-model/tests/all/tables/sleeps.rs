@@ -387,6 +387,25 @@ fn a_thread_sleeps_in_the_call_that_it_has_started() {
 }
 
 #[test]
+fn the_call_of_a_thread_is_not_recorded_after_a_signal_handler() {
+    let all = [
+        runs(0),
+        call(5, b"nanosleep"),
+        // The handler has returned.
+        call(10, b"rt_sigreturn"),
+        sleeps(20),
+        of(waking(22, 1, 7)),
+        runs(23),
+        call(25, b"read"),
+        sleeps(30),
+        of(waking(34, 1, 7)),
+    ];
+    let expected = [("Unknown", 2, 1), ("read", 4, 1)];
+    let expected = expected.map(|(call, sum, count)| (call.to_string(), sum, count));
+    assert_eq!(by_call(&all), expected);
+}
+
+#[test]
 fn a_new_thread_is_in_no_call_and_an_exec_keeps_its_call() {
     let fork = What::Fork {
         child: 9,
