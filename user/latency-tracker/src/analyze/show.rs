@@ -660,6 +660,7 @@ pub(super) fn reason(why: Unrecorded) -> (&'static str, Option<u32>) {
         Unrecorded::Lost(cpu) => ("lost", Some(cpu)),
         Unrecorded::NoStream(cpu) => ("no-stream", Some(cpu)),
         Unrecorded::Missing => ("missing", None),
+        Unrecorded::Ended => ("ended", None),
     }
 }
 

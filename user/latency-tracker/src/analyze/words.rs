@@ -323,6 +323,7 @@ pub(crate) fn unrecorded(why: Unrecorded) -> String {
         Unrecorded::Lost(cpu) => format!("events of CPU {cpu} were lost"),
         Unrecorded::NoStream(cpu) => format!("the trace has no stream of CPU {cpu}"),
         Unrecorded::Missing => "events are missing, although the trace reports no gap".into(),
+        Unrecorded::Ended => "the thread or the trace has ended".into(),
     }
 }
 

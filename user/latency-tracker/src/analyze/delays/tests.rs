@@ -176,6 +176,78 @@ fn waits_for_one_reason_are_one_row() {
     );
 }
 
+/// The rows of the waits of thread 7 up to `to`, as one text.
+fn text_of_waits(events: &[Event<'_>], to: u64, more: &[&str]) -> String {
+    let waits = below(&lines(events, to, more), "Waits and what ended them");
+    let words: Vec<_> = waits.iter().flat_map(|l| l.split_whitespace()).collect();
+    words.join(" ")
+}
+
+#[test]
+fn a_row_of_several_waits_has_the_state_of_the_waker_only_if_it_is_the_same() {
+    let mut events = vec![switch(0, 0, 0, R, 7), switch(0, 1, 0, R, 8)];
+    let names: [&'static [u8]; 3] = [b"write", b"write", b"read"];
+    for (begin, name) in [100, 200, 300].into_iter().zip(names) {
+        events.push(switch(begin, 0, 7, S, 0));
+        events.push(at(begin + 10, 1, What::Call { name }));
+        events.push(waking(begin + 50, 1, 7));
+        events.push(switch(begin + 50, 0, 0, R, 7));
+        events.push(at(begin + 60, 1, What::Return));
+    }
+    events.push(switch(400, 0, 7, S, 0));
+    let same = text_of_waits(&events, 290, &[]);
+    let expected = "100 250 100ns in no recorded system call: woken by hog/8 while working in write; 2 times, up to 50ns";
+    assert!(same.contains(expected), "{same}");
+    let different = text_of_waits(&events, 400, &[]);
+    let expected = "100 350 150ns in no recorded system call: woken by hog/8 while working; 3 times, up to 50ns";
+    assert!(different.contains(expected), "{different}");
+    let each = text_of_waits(&events, 400, &["--all"]);
+    assert_eq!(each.matches("while working in write").count(), 2, "{each}");
+    assert_eq!(each.matches("while working in read").count(), 1, "{each}");
+}
+
+/// Events are lost while thread 7 sleeps.
+#[test]
+fn a_wait_that_is_open_is_not_summed_up_with_one_whose_end_is_not_recorded() {
+    let events = [
+        switch(0, 0, 0, R, 7),
+        switch(100, 0, 7, S, 0),
+        at(150, 1, What::Lost { until: 200 }),
+        switch(900, 0, 0, R, 9),
+    ];
+    let text = text_of_waits(&events, 900, &[]);
+    for expected in [
+        "100 150 50ns in no recorded system call: the waker is not recorded",
+        "200 900 700ns in no recorded system call: not woken before the trace ends",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    assert!(!text.contains("times"), "{text}");
+}
+
+#[test]
+fn a_signal_has_not_continued_a_thread_that_is_still_stopped() {
+    let stopped = SwitchedOut::Blocked(Sleep::Stopped);
+    let mut events = vec![
+        switch(0, 0, 0, R, 7),
+        switch(100, 0, 7, stopped, 0),
+        switch(200, 0, 0, R, 9),
+    ];
+    let signal = "SIGCONT (a signal had stopped it)";
+    let open = format!("{signal}; not woken before the trace ends");
+    let text = text_of_waits(&events, 200, &[]);
+    assert!(text.contains(&open), "{text}");
+    let model = model(&events);
+    let rows = Threads::new(&model, (0, 200)).csv();
+    assert!(rows.iter().any(|row| row.contains(&open)), "{rows:?}");
+    events.extend([waking(300, 0, 7), switch(310, 0, 9, S, 7)]);
+    let text = text_of_waits(&events, 310, &[]);
+    assert!(
+        text.contains(signal) && !text.contains("not woken"),
+        "{text}"
+    );
+}
+
 #[test]
 fn the_states_are_a_tree_with_the_longest_stays() {
     let lines = lines(&waits(), 700, &["--top", "1"]);
