@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Parser;
 use lt_model::{
-    Access, Builder, Disk, Event, FileEvent, FilePath, Sleep, Stage, SwitchedOut, What, why,
+    Access, Builder, CallFile, Disk, Event, FileEvent, FilePath, Sleep, Stage, SwitchedOut, What,
+    why,
 };
 use proptest::prelude::*;
 
@@ -537,8 +538,8 @@ fn a_wait_for_a_cpu_is_listed_with_its_cpu() {
     assert_eq!(json["threads"][2]["longest"], serde_json::Value::Null);
 }
 
-/// In `read`, thread 7 waits for an interrupt.
-fn reads(builder: &mut Builder, begin: u64, fd: i32) {
+/// In `read`, a thread waits for an interrupt.
+fn reads(builder: &mut Builder, tid: i32, begin: u64, fd: i32) {
     let disk = What::Irq {
         number: 24,
         name: b"disk",
@@ -547,11 +548,11 @@ fn reads(builder: &mut Builder, begin: u64, fd: i32) {
     builder.feed(&at(begin, 0, What::Call { name: b"read" }));
     builder.feed_file(begin, 0, &FileEvent::Call { call, access });
     for event in [
-        switch(begin, 0, 7, S, 0),
+        switch(begin, 0, tid, S, 0),
         at(begin + 50, 0, disk),
-        waking(begin + 50, 0, 7),
+        waking(begin + 50, 0, tid),
         at(begin + 51, 0, What::IrqEnd { number: 24 }),
-        switch(begin + 60, 0, 0, R, 7),
+        switch(begin + 60, 0, 0, R, tid),
         at(begin + 60, 0, What::Return),
     ] {
         builder.feed(&event);
@@ -576,8 +577,8 @@ fn a_call_has_its_file_or_else_its_descriptor() {
     builder.feed_file(10, 0, &FileEvent::Call { call, access });
     let call = Some(call);
     builder.feed_file(11, 0, &FileEvent::Return { call, result });
-    reads(&mut builder, 100, 3);
-    reads(&mut builder, 200, 9);
+    reads(&mut builder, 7, 100, 3);
+    reads(&mut builder, 7, 200, 9);
     builder.feed(&switch(300, 0, 7, S, 0));
     let model = builder.finish();
     let thread = model.by_tid(7).next().unwrap();
@@ -614,6 +615,37 @@ fn a_call_has_its_file_or_else_its_descriptor() {
     let verdict = shown.verdict().unwrap();
     let expected = ": late/7 waited in read of /a for disk (interrupt 24).";
     assert!(verdict.ends_with(expected), "{verdict}");
+}
+
+/// Two threads with one number of a descriptor may have two files.
+#[test]
+fn only_one_thread_has_a_descriptor() {
+    let mut builder = Builder::new();
+    builder.has_all_calls();
+    builder.feed(&switch(0, 0, 0, R, 7));
+    reads(&mut builder, 7, 100, 9);
+    reads(&mut builder, 7, 200, 9);
+    builder.feed(&switch(290, 0, 7, S, 8));
+    reads(&mut builder, 8, 300, 9);
+    builder.feed(&switch(400, 0, 8, S, 0));
+    let model = builder.finish();
+    let piece = |tid: i32, begin: u64| {
+        let thread = model.by_tid(tid).next().unwrap();
+        why::path(&model, thread, begin, begin + 50)[0]
+    };
+    let pieces = [piece(7, 100), piece(7, 200), piece(8, 300)];
+    let shown = Shown {
+        model: &model,
+        thread: pieces[0].thread,
+        range: (0, 400),
+        pieces: &pieces,
+        facts: &Facts::NONE,
+    };
+    let file = |pieces: &[Piece]| shown.file_of(pieces.iter());
+    let descriptor = Some(CallFile::Descriptor(9));
+    assert_eq!(file(&pieces[..2]), descriptor);
+    assert_eq!(file(&pieces[2..]), descriptor);
+    assert_eq!(file(&pieces), None);
 }
 
 #[test]
