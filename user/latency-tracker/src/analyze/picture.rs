@@ -23,11 +23,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 use lt_common::out;
-use lt_model::why::{Cause, Piece, Wait, waits};
-use lt_model::{Class, Interval, Model, State, ThreadId, Use, Waker};
+use lt_model::why::{Piece, Wait, waits};
+use lt_model::{Class, Interval, Model, ThreadId, Use, Waker};
 
 use super::show::Shown;
-use super::words::{Facts, name, used_by, waits_for};
+use super::words::{Facts, name_at, used_by, waits_for};
 use crate::perfetto::{Arrow, Details, Track, Value, Writer};
 
 /// Number of slices between two polls of the interrupt flag.
@@ -103,7 +103,7 @@ impl Picture<'_> {
             }
         }
         for (way, waits) in self.paths.iter().zip(&waits) {
-            let title = format!("Critical path of {}", name(self.model, way.thread));
+            let title = format!("Critical path of {}", self.name(way.thread));
             let top = way.alert.and_then(|alert| tops.get(alert)).copied();
             let track = drawing.writer.track(&title, top)?;
             self.path(&mut drawing, track, way, waits)?;
@@ -143,14 +143,14 @@ impl Picture<'_> {
             while let Some(wait) = waits.next_if(|wait| wait.begin <= piece.begin) {
                 let text = format!(
                     "{} {}",
-                    name(self.model, wait.thread),
-                    waits_for(self.model, wait.thread, wait.begin, wait.by)
+                    self.name(wait.thread),
+                    waits_for(self.model, wait.kind, wait.by, self.range.1)
                 );
                 let details = Details::default();
                 drawing.writer.begin(track, wait.begin, &text, details)?;
                 open.push(wait.end);
             }
-            let who = name(self.model, piece.thread);
+            let who = self.name(piece.thread);
             let text = format!("{who} {}", shown.what(piece.cause));
             let mut details = on(piece.cpu);
             if piece.cause.is_runnable() {
@@ -164,6 +164,11 @@ impl Picture<'_> {
             drawing.writer.end(track, end)?;
         }
         Ok(())
+    }
+
+    /// A thread, with its name at the end of the drawn time.
+    fn name(&self, id: ThreadId) -> String {
+        name_at(self.model, id, self.range.1)
     }
 
     fn shown<'a>(&'a self, way: &Way<'a>) -> Shown<'a> {
@@ -215,7 +220,7 @@ impl Picture<'_> {
         let all = drawing.writer.track("Threads", None)?;
         let mut tracks = Vec::new();
         for id in order {
-            let track = drawing.writer.track(&name(self.model, id), Some(all))?;
+            let track = drawing.writer.track(&self.name(id), Some(all))?;
             tracks.push((id, track));
         }
         Ok(tracks)
@@ -251,7 +256,7 @@ impl Picture<'_> {
         if let (Some(track), false) = (track, drawing.arrows.contains_key(&key)) {
             let arrow = drawing.writer.arrow();
             drawing.arrows.insert(key, arrow);
-            let text = format!("wakes {}", name(self.model, wait.thread));
+            let text = format!("wakes {}", self.name(wait.thread));
             let details = Details {
                 from: Some(arrow),
                 ..on(Some(waker.cpu))
@@ -269,7 +274,7 @@ impl Picture<'_> {
                 continue;
             }
             let range = (stretch.begin.max(from), stretch.end.min(to));
-            let text = used_by(self.model, stretch.used, u64::MAX);
+            let text = used_by(self.model, stretch.used, self.range.1);
             drawing.slice(track, range, &text, Details::default())?;
         }
         Ok(())
@@ -287,13 +292,7 @@ impl Picture<'_> {
         let thread = self.model.thread(id);
         for interval in thread.into_iter().flat_map(|t| t.between(from, to)) {
             let range = (interval.begin.max(from), interval.end.min(to));
-            let waker = interval.waker.and_then(|w| self.model.waker(w)?.by());
-            let text = match (interval.state, waker) {
-                (State::Blocked(..), Some(by)) => {
-                    waits_for(self.model, id, interval.begin, Some(by))
-                }
-                _ => shown.what(Cause::of(self.model, &interval)),
-            };
+            let text = shown.state(&interval);
             let details = Details {
                 to: drawing.arrows.get(&(id, interval.begin)).copied(),
                 ..on(interval.cpu)

@@ -5,16 +5,18 @@
 use std::collections::HashMap;
 
 use lt_common::out;
-use lt_model::why::{Cause, Leaf, Limit, Piece, Place, causes, instead};
+use lt_model::why::{Cause, Leaf, Limit, Piece, Place, Waited, causes, instead};
 use lt_model::{
-    Before, CallFile, Context, Handler, Kind, Model, Name, Raiser, Runtime, ThreadId, Unrecorded,
-    Use, Vector, why,
+    Before, CallFile, Context, Handler, Interval, Kind, Model, Name, Raiser, Runtime, ThreadId,
+    Unrecorded, Use, Vector, why,
 };
 use lt_proc::Nanos;
 use serde::Serialize;
 
 use super::fold::{self, Part, Row};
-use super::words::{Facts, disk_name, held, is_call, name_at, remedy, unrecorded, used_by};
+use super::words::{
+    Facts, disk_name, held, is_call, name_at, remedy, unrecorded, used_by, waits_for,
+};
 
 /// Maximum indentation: one column for each thread in a chain of waiting threads.
 const DEEPEST: usize = 12;
@@ -112,16 +114,18 @@ impl Shown<'_> {
     }
 
     /// The file or descriptor of the system call in which a thread was during these pieces, if it is the same in each
-    /// piece.
+    /// piece. A descriptor of another thread may be another file.
     pub(super) fn file_of<'p>(
         &self,
         mut pieces: impl Iterator<Item = &'p Piece>,
     ) -> Option<CallFile> {
         let file = |piece: &Piece| self.model.file(piece.thread, piece.begin, piece.end);
-        let first = file(pieces.next()?)?;
+        let first = pieces.next()?;
+        let (thread, of_first) = (first.thread, file(first)?);
+        let is_named = of_first.name().is_some();
         pieces
-            .all(|piece| file(piece) == Some(first))
-            .then_some(first)
+            .all(|piece| (is_named || piece.thread == thread) && file(piece) == Some(of_first))
+            .then_some(of_first)
     }
 
     /// A thread, with its name at the end of the range.
@@ -322,6 +326,21 @@ impl Shown<'_> {
             );
         }
         text
+    }
+
+    /// Describes the state of a thread in an interval. A sleep that a thread ended was a wait for that thread.
+    pub(crate) fn state(&self, interval: &Interval) -> String {
+        let cause = Cause::of(self.model, interval);
+        let by = interval.waker.and_then(|w| self.model.waker(w)?.by());
+        match cause {
+            Cause::Blocked(call) if by.is_some() => {
+                waits_for(self.model, Waited::Blocked(call), by, self.range.1)
+            }
+            Cause::Idle if by.is_some() => {
+                waits_for(self.model, Waited::Blocked(None), by, self.range.1)
+            }
+            _ => self.what(cause),
+        }
     }
 
     pub(crate) fn what(&self, cause: Cause) -> String {
@@ -660,6 +679,7 @@ pub(super) fn reason(why: Unrecorded) -> (&'static str, Option<u32>) {
         Unrecorded::Lost(cpu) => ("lost", Some(cpu)),
         Unrecorded::NoStream(cpu) => ("no-stream", Some(cpu)),
         Unrecorded::Missing => ("missing", None),
+        Unrecorded::Ended => ("ended", None),
     }
 }
 

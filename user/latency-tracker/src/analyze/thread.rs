@@ -38,7 +38,7 @@ pub(super) fn named(
             let names = found
                 .iter()
                 .take(NAMED)
-                .map(|(id, _)| words::name(model, *id));
+                .map(|(id, _)| words::name_at(model, *id, until));
             let names: Vec<_> = names.collect();
             let more = if found.len() > NAMED { ", ..." } else { "" };
             bail!(
@@ -91,6 +91,7 @@ fn choose(
 }
 
 /// Explains why no thread has that name in the range: the name is nowhere in the trace, or only at another time.
+/// Intervals and names from before the range may have been dropped.
 fn not_there(model: &Model, text: &str, from: u64, to: Option<u64>) -> String {
     let to = to.unwrap_or(model.span.1);
     let is_named = |id: &ThreadId| {
@@ -102,9 +103,26 @@ fn not_there(model: &Model, text: &str, from: u64, to: Option<u64>) -> String {
     };
     let all = (0..model.threads.len() as u32).map(ThreadId);
     let span = |id: ThreadId| Some((id, model.thread(id)?.span()?));
-    let named: Vec<_> = all.filter(is_named).filter_map(span).collect();
+    let all: Vec<_> = all.filter(is_named).collect();
+    let named: Vec<_> = all.iter().copied().filter_map(span).collect();
     let Some((first, (begin, end))) = named.first().copied() else {
-        return format!("no thread named {text} in the trace; {}", busiest(model));
+        let dead = all.iter().filter_map(|id| model.thread(*id));
+        let dead: Vec<_> = dead.filter(|thread| thread.dead).collect();
+        let since = match from > model.span.0 {
+            true => format!(" from {from} on"),
+            false => String::new(),
+        };
+        let who = match dead[..] {
+            [] => {
+                return format!(
+                    "no thread named {text} in the trace{since}; {}",
+                    busiest(model)
+                );
+            }
+            [one] => format!("thread {text}/{}", one.tid),
+            _ => format!("{} threads named {text}", dead.len()),
+        };
+        return format!("{who} ended before {from}, the start of the range");
     };
     let describe = |first: ThreadId, count: usize| {
         let number = model.thread(first).map_or(0, |thread| thread.tid);
@@ -150,7 +168,7 @@ fn busiest(model: &Model) -> String {
 mod tests {
     use super::super::made::{R, S, at, model, switch};
     use super::*;
-    use lt_model::{SwitchedOut, What};
+    use lt_model::{Builder, SwitchedOut, What};
 
     #[test]
     fn a_thread_outside_of_the_range_is_not_called_missing() {
@@ -203,6 +221,31 @@ mod tests {
             "2 threads named new are in the trace (the first from 100 to 300), but not in the range from 310 to \
              400: widen --from or --to"
         );
+    }
+
+    /// As if the trace had been read from the start of the range on.
+    #[test]
+    fn a_thread_that_ended_before_the_range_is_not_called_missing() {
+        let events = [
+            switch(0, 0, 0, R, 7),
+            switch(100, 0, 7, SwitchedOut::Dead, 8),
+            switch(500, 0, 8, S, 0),
+            switch(600, 0, 0, R, 9),
+        ];
+        let mut builder = Builder::new();
+        builder.forget_before(400);
+        events.iter().for_each(|event| builder.feed(event));
+        let model = builder.finish();
+        for (text, who) in [("late", "late/7"), ("7", "7")] {
+            let error = named(&model, text, Some(400), None).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("thread {who} ended before 400, the start of the range")
+            );
+        }
+        let error = named(&model, "nobody", Some(400), None).unwrap_err();
+        let expected = "no thread named nobody in the trace from 400 on; ";
+        assert!(error.to_string().starts_with(expected), "{error}");
     }
 
     #[test]

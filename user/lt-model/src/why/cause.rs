@@ -213,6 +213,9 @@ impl Cause {
         let State::Blocked(sleep, call) = interval.state else {
             return plain(interval.state);
         };
+        if let Some(leaf) = stopped(sleep) {
+            return Self::For(leaf, call);
+        }
         let waker = interval.waker.and_then(|w| model.waker(w));
         match waker.map(|waker| (waker.by(), waker.context)) {
             Some((None, Some(Context::Disk(disk))))
@@ -228,6 +231,15 @@ impl Cause {
             _ if sleep == Sleep::Idle => Self::Idle,
             _ => Self::Blocked(call),
         }
+    }
+}
+
+/// What a stopped thread waits for. The thread that wakes it need not have stopped it.
+pub(super) fn stopped(sleep: Sleep) -> Option<Leaf> {
+    match sleep {
+        Sleep::Stopped => Some(Leaf::Continue),
+        Sleep::Traced => Some(Leaf::Tracer),
+        _ => None,
     }
 }
 

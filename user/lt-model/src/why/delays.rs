@@ -17,7 +17,7 @@ use crate::{Interval, Model, State, ThreadId, Unrecorded, Wanted};
 
 use super::beside::Nothing;
 use super::cause::{Cause, plain};
-use super::path::{Wait, Waited, own_waits, waits, want};
+use super::path::{Wait, Waited, absent, own_waits, waits, want};
 use super::runnable;
 use super::stays::{Stay, Stays};
 
@@ -160,7 +160,7 @@ fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) ->
             state => push(part.0, part.1, plain(state), None, is_outside, false),
         }
     }
-    push(at, to, unseen, None, false, false);
+    push(at, to, absent(model, id, at), None, false, false);
     stays
 }
 

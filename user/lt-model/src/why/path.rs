@@ -18,12 +18,12 @@
 //! it, so no thread occurs twice in a chain, and the recursion ends.
 
 use crate::{
-    CallFile, Context, Handler, Helper, Interval, Kind, Model, Name, Raiser, Request, Sleep, State,
-    ThreadId, Unrecorded, Vector, Waker, WakerId, Wanted,
+    CallFile, Context, Handler, Helper, Interval, Kind, Model, Name, Raiser, Request, State,
+    Thread, ThreadId, Unrecorded, Vector, Waker, WakerId, Wanted,
 };
 
 use super::beside::{Beside, Nothing, Slept};
-use super::cause::{Cause, Leaf, Place, plain};
+use super::cause::{Cause, Leaf, Place, plain, stopped};
 use super::runnable;
 
 /// Maximum depth of a chain of threads that wait for each other. The recursion uses the stack.
@@ -317,7 +317,7 @@ impl Walk<'_> {
                 self.ended(id, part, kind, Some(waker), Some(maker), None);
                 self.thread(maker, part, None);
             }
-            _ => self.piece(id, part, Cause::Unknown(Unrecorded::Unseen), None, inside),
+            _ => self.piece(id, part, absent(self.model, id, part.0), None, inside),
         }
     }
 
@@ -459,11 +459,13 @@ impl Walk<'_> {
     /// have stopped the thread.
     fn slept(&self, id: ThreadId, interval: &Interval) -> Option<Slept> {
         let leaf = match interval.state {
-            State::Blocked(Sleep::Stopped, _) => Leaf::Continue,
-            State::Blocked(Sleep::Traced, _) => Leaf::Tracer,
-            _ => return self.beside.slept(id, interval),
+            State::Blocked(sleep, _) => stopped(sleep),
+            _ => None,
         };
-        Some(Slept { leaf, alone: true })
+        match leaf {
+            Some(leaf) => Some(Slept { leaf, alone: true }),
+            None => self.beside.slept(id, interval),
+        }
     }
 
     /// Adds the first part of a wait, before the disk had the request whose completion ended the wait. Returns the end
@@ -554,6 +556,15 @@ impl Walk<'_> {
             });
         }
     }
+}
+
+/// The cause of a time from `from` on in which a thread has no intervals: no event names it yet, or it has ended.
+pub(super) fn absent(model: &Model, id: ThreadId, from: u64) -> Cause {
+    let span = model.thread(id).and_then(Thread::span);
+    Cause::Unknown(match span {
+        Some((_, end)) if end <= from => Unrecorded::Ended,
+        _ => Unrecorded::Unseen,
+    })
 }
 
 /// The part of a wait in which a helper's activity explains it.

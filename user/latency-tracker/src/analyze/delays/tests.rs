@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Parser;
 use lt_model::{
-    Access, Builder, Disk, Event, FileEvent, FilePath, Sleep, Stage, SwitchedOut, What, why,
+    Access, Builder, CallFile, Disk, Event, FileEvent, FilePath, Sleep, Stage, SwitchedOut, What,
+    why,
 };
 use proptest::prelude::*;
 
@@ -173,6 +174,78 @@ fn waits_for_one_reason_are_one_row() {
             "                        hog/8 during the longest: working 60ns (in no recorded",
             "                        system call 60ns)",
         ]
+    );
+}
+
+/// The rows of the waits of thread 7 up to `to`, as one text.
+fn text_of_waits(events: &[Event<'_>], to: u64, more: &[&str]) -> String {
+    let waits = below(&lines(events, to, more), "Waits and what ended them");
+    let words: Vec<_> = waits.iter().flat_map(|l| l.split_whitespace()).collect();
+    words.join(" ")
+}
+
+#[test]
+fn a_row_of_several_waits_has_the_state_of_the_waker_only_if_it_is_the_same() {
+    let mut events = vec![switch(0, 0, 0, R, 7), switch(0, 1, 0, R, 8)];
+    let names: [&'static [u8]; 3] = [b"write", b"write", b"read"];
+    for (begin, name) in [100, 200, 300].into_iter().zip(names) {
+        events.push(switch(begin, 0, 7, S, 0));
+        events.push(at(begin + 10, 1, What::Call { name }));
+        events.push(waking(begin + 50, 1, 7));
+        events.push(switch(begin + 50, 0, 0, R, 7));
+        events.push(at(begin + 60, 1, What::Return));
+    }
+    events.push(switch(400, 0, 7, S, 0));
+    let same = text_of_waits(&events, 290, &[]);
+    let expected = "100 250 100ns in no recorded system call: woken by hog/8 while working in write; 2 times, up to 50ns";
+    assert!(same.contains(expected), "{same}");
+    let different = text_of_waits(&events, 400, &[]);
+    let expected = "100 350 150ns in no recorded system call: woken by hog/8 while working; 3 times, up to 50ns";
+    assert!(different.contains(expected), "{different}");
+    let each = text_of_waits(&events, 400, &["--all"]);
+    assert_eq!(each.matches("while working in write").count(), 2, "{each}");
+    assert_eq!(each.matches("while working in read").count(), 1, "{each}");
+}
+
+/// Events are lost while thread 7 sleeps.
+#[test]
+fn a_wait_that_is_open_is_not_summed_up_with_one_whose_end_is_not_recorded() {
+    let events = [
+        switch(0, 0, 0, R, 7),
+        switch(100, 0, 7, S, 0),
+        at(150, 1, What::Lost { until: 200 }),
+        switch(900, 0, 0, R, 9),
+    ];
+    let text = text_of_waits(&events, 900, &[]);
+    for expected in [
+        "100 150 50ns in no recorded system call: the waker is not recorded",
+        "200 900 700ns in no recorded system call: not woken before the trace ends",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    assert!(!text.contains("times"), "{text}");
+}
+
+#[test]
+fn a_signal_has_not_continued_a_thread_that_is_still_stopped() {
+    let stopped = SwitchedOut::Blocked(Sleep::Stopped);
+    let mut events = vec![
+        switch(0, 0, 0, R, 7),
+        switch(100, 0, 7, stopped, 0),
+        switch(200, 0, 0, R, 9),
+    ];
+    let signal = "SIGCONT (a signal had stopped it)";
+    let open = format!("{signal}; not woken before the trace ends");
+    let text = text_of_waits(&events, 200, &[]);
+    assert!(text.contains(&open), "{text}");
+    let model = model(&events);
+    let rows = Threads::new(&model, (0, 200)).csv();
+    assert!(rows.iter().any(|row| row.contains(&open)), "{rows:?}");
+    events.extend([waking(300, 0, 7), switch(310, 0, 9, S, 7)]);
+    let text = text_of_waits(&events, 310, &[]);
+    assert!(
+        text.contains(signal) && !text.contains("not woken"),
+        "{text}"
     );
 }
 
@@ -465,8 +538,8 @@ fn a_wait_for_a_cpu_is_listed_with_its_cpu() {
     assert_eq!(json["threads"][2]["longest"], serde_json::Value::Null);
 }
 
-/// In `read`, thread 7 waits for an interrupt.
-fn reads(builder: &mut Builder, begin: u64, fd: i32) {
+/// In `read`, a thread waits for an interrupt.
+fn reads(builder: &mut Builder, tid: i32, begin: u64, fd: i32) {
     let disk = What::Irq {
         number: 24,
         name: b"disk",
@@ -475,11 +548,11 @@ fn reads(builder: &mut Builder, begin: u64, fd: i32) {
     builder.feed(&at(begin, 0, What::Call { name: b"read" }));
     builder.feed_file(begin, 0, &FileEvent::Call { call, access });
     for event in [
-        switch(begin, 0, 7, S, 0),
+        switch(begin, 0, tid, S, 0),
         at(begin + 50, 0, disk),
-        waking(begin + 50, 0, 7),
+        waking(begin + 50, 0, tid),
         at(begin + 51, 0, What::IrqEnd { number: 24 }),
-        switch(begin + 60, 0, 0, R, 7),
+        switch(begin + 60, 0, 0, R, tid),
         at(begin + 60, 0, What::Return),
     ] {
         builder.feed(&event);
@@ -504,8 +577,8 @@ fn a_call_has_its_file_or_else_its_descriptor() {
     builder.feed_file(10, 0, &FileEvent::Call { call, access });
     let call = Some(call);
     builder.feed_file(11, 0, &FileEvent::Return { call, result });
-    reads(&mut builder, 100, 3);
-    reads(&mut builder, 200, 9);
+    reads(&mut builder, 7, 100, 3);
+    reads(&mut builder, 7, 200, 9);
     builder.feed(&switch(300, 0, 7, S, 0));
     let model = builder.finish();
     let thread = model.by_tid(7).next().unwrap();
@@ -542,6 +615,37 @@ fn a_call_has_its_file_or_else_its_descriptor() {
     let verdict = shown.verdict().unwrap();
     let expected = ": late/7 waited in read of /a for disk (interrupt 24).";
     assert!(verdict.ends_with(expected), "{verdict}");
+}
+
+/// Two threads with one number of a descriptor may have two files.
+#[test]
+fn only_one_thread_has_a_descriptor() {
+    let mut builder = Builder::new();
+    builder.has_all_calls();
+    builder.feed(&switch(0, 0, 0, R, 7));
+    reads(&mut builder, 7, 100, 9);
+    reads(&mut builder, 7, 200, 9);
+    builder.feed(&switch(290, 0, 7, S, 8));
+    reads(&mut builder, 8, 300, 9);
+    builder.feed(&switch(400, 0, 8, S, 0));
+    let model = builder.finish();
+    let piece = |tid: i32, begin: u64| {
+        let thread = model.by_tid(tid).next().unwrap();
+        why::path(&model, thread, begin, begin + 50)[0]
+    };
+    let pieces = [piece(7, 100), piece(7, 200), piece(8, 300)];
+    let shown = Shown {
+        model: &model,
+        thread: pieces[0].thread,
+        range: (0, 400),
+        pieces: &pieces,
+        facts: &Facts::NONE,
+    };
+    let file = |pieces: &[Piece]| shown.file_of(pieces.iter());
+    let descriptor = Some(CallFile::Descriptor(9));
+    assert_eq!(file(&pieces[..2]), descriptor);
+    assert_eq!(file(&pieces[2..]), descriptor);
+    assert_eq!(file(&pieces), None);
 }
 
 #[test]

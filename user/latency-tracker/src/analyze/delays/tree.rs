@@ -298,13 +298,16 @@ pub(super) fn end(
 ) -> String {
     let more = addition(words.model, cause).map(|more| format!("; {more}"));
     let more = more.unwrap_or_default();
+    let not_woken = "not woken before the trace ends";
     match (cause, by) {
+        // For example, it is still stopped.
+        (Cause::For(leaf, _), _) if open => format!("{}{more}; {not_woken}", words.leaf(leaf)),
         (Cause::For(leaf, _), _) => words.leaf(leaf) + &more,
         (Cause::Held(disk, place, _), _) => {
             format!("a request {}{more}", held(words.model, disk, place))
         }
         (_, Some(by)) => format!("woken by {}", words.name(by)),
-        (_, None) if open => "not woken before the trace ends".into(),
+        (_, None) if open => not_woken.into(),
         (Cause::Idle, None) => "idle; the source of its next work is not recorded".into(),
         (_, None) => "the waker is not recorded".into(),
     }

@@ -4,9 +4,9 @@
 //! Dagenais (the start of an X server), and properties of any events.
 
 use lt_model::why::{
-    Cause, Leaf, Segment, Stay, Total, Waited, delays, own_states, states, totals,
+    Cause, Leaf, Segment, Stay, Total, Waited, delays, own_states, path, states, totals,
 };
-use lt_model::{Builder, Class, Event, Model, Raiser, ThreadId, Unrecorded, What};
+use lt_model::{Builder, Class, Event, Model, Raiser, SwitchedOut, ThreadId, Unrecorded, What};
 use proptest::prelude::*;
 
 use crate::anything::{events, model as any_model};
@@ -345,6 +345,29 @@ fn a_creator_that_is_not_recorded_stays_unknown() {
     let first = segments[0].states.iter().next().unwrap();
     assert_eq!((first.begin, first.end), (0, 30));
     assert_eq!(first.cause, Cause::Unknown(Unrecorded::Unseen));
+}
+
+#[test]
+fn no_event_is_missing_after_the_end_of_a_thread_or_of_the_recording() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(30, 0, 7, SwitchedOut::Dead, 8),
+        switch(40, 0, 8, S, 0),
+    ]);
+    let last = |tid, from, to| {
+        let id = m.by_tid(tid).next().unwrap();
+        let stay = states(&m, id, from, to).iter().last().unwrap();
+        let pieces = path(&m, id, from, to);
+        let piece = pieces.last().unwrap();
+        assert_eq!((stay.begin, stay.cause), (piece.begin, piece.cause));
+        (stay.begin, stay.cause)
+    };
+    let ended = Cause::Unknown(Unrecorded::Ended);
+    assert_eq!(last(7, 0, 40), (30, ended));
+    assert_eq!(last(7, 35, 40), (35, ended));
+    assert_eq!(last(8, 0, 60), (40, ended));
+    let unseen = Cause::Unknown(Unrecorded::Unseen);
+    assert_eq!(last(8, 0, 20), (0, unseen));
 }
 
 #[test]
