@@ -28,6 +28,9 @@ mod terminal;
 
 use pftrace::Pftrace;
 
+/// Size of each packet of the trace `compact`, in bytes.
+const PACKET: usize = 16384;
+
 /// A separate directory for each test.
 struct Dir(PathBuf);
 
@@ -701,6 +704,92 @@ fn threads_that_are_not_shown_are_counted() {
     of_threads(&dir, "compact", &["--html", "threads.html"]);
     let page = fs::read_to_string(dir.0.join("threads.html")).unwrap();
     assert!(page.contains("Delays of all threads"), "{page}");
+}
+
+/// The steps of a path, or the states of all segments.
+fn parts(json: &Value) -> Vec<&Value> {
+    if let Some(steps) = json["path"].as_array() {
+        return steps.iter().collect();
+    }
+    let segments = json["segments"].as_array().unwrap();
+    let states = segments
+        .iter()
+        .map(|segment| segment["states"].as_array().unwrap());
+    states.flatten().collect()
+}
+
+/// The end of a packet cannot be read. Its time is a gap, and all other parts are those of the whole trace. The loss is
+/// reported once, and is no error.
+#[test]
+fn a_damaged_packet_hides_only_its_own_time() {
+    let dir = Dir::with_traces("damaged");
+    let analyze = |what: &str, args: &[&str], losses: usize| {
+        let (status, out, said) = run(&mut dir.of_trace(&["analyze", what], "compact", args));
+        let reported = said.matches("cannot be read").count();
+        assert_eq!((status, reported), (0, losses), "{said}");
+        assert_eq!(said.matches("channel_0: byte ").count(), losses, "{said}");
+        out
+    };
+    let json = |what: &str, args: &[&str], losses: usize| {
+        let out = analyze(what, &[args, &["--json"]].concat(), losses);
+        serde_json::from_str::<Value>(&out).unwrap()
+    };
+    let time = |part: &Value, name: &str| part[name].as_u64().unwrap();
+    let tids = busiest(&dir, "compact");
+    let mut whole = Vec::new();
+    for what in ["path", "delays"] {
+        for tid in &tids {
+            whole.push((what, tid, json(what, &["--tid", tid], 0)));
+        }
+    }
+    let all = json("delays", &[], 0);
+
+    let file = dir.0.join("compact/kernel/channel_0");
+    let mut bytes = fs::read(&file).unwrap();
+    // These bytes include the header of an event, whose class becomes unknown.
+    bytes[2 * PACKET + 8000..2 * PACKET + 9000].fill(0xff);
+    fs::write(&file, bytes).unwrap();
+    let (mut from, mut to) = (u64::MAX, 0);
+    for (what, tid, whole) in &whole {
+        let found = json(what, &["--tid", tid], 1);
+        let (mut found, mut whole) = (parts(&found), parts(whole));
+        let lost = found.iter().filter(|part| part["cause"]["why"] == "lost");
+        let begin = lost.clone().map(|part| time(part, "begin")).min().unwrap();
+        let end = lost.map(|part| time(part, "end")).max().unwrap();
+        (from, to) = (from.min(begin), to.max(end));
+        let is_before = |part: &&Value| time(part, "end") < begin;
+        let is_after = |part: &&Value| end < time(part, "begin");
+        found.retain(|part| is_before(part) || is_after(part));
+        whole.retain(|part| is_before(part) || is_after(part));
+        assert!(found == whole, "{what} {tid}");
+        let has_both = found.iter().any(is_before) && found.iter().any(is_after);
+        assert!(has_both, "{what} {tid}");
+    }
+    let found = json("delays", &[], 1);
+    let rows = [&found, &all].map(|of| of["threads"].as_array().unwrap());
+    assert_eq!(rows[0].len(), rows[1].len());
+    let mut most = 0;
+    for row in rows[0] {
+        let mut of_whole = rows[1].iter();
+        let whole = of_whole.find(|of| of["thread"] == row["thread"]);
+        let whole = whole.unwrap();
+        assert_eq!((&row["from"], &row["to"]), (&whole["from"], &whole["to"]));
+        let sums = [row, whole].map(|of| &of["sums"]);
+        for class in ["working", "interrupted", "blocked"] {
+            assert!(time(sums[0], class) <= time(sums[1], class), "{row}");
+        }
+        most = most.max(time(sums[0], "unknown") - time(sums[1], "unknown"));
+    }
+    assert_eq!(most, to - from);
+    let tid = ["--tid", tids[0].as_str()];
+    for (what, args, expected) in [
+        ("path", &tid[..], "events of CPU 0 were lost"),
+        ("delays", &tid, "events of CPU 0 were lost"),
+        ("delays", &[], "NOT RECORDED"),
+    ] {
+        let text = analyze(what, args, 1);
+        assert!(text.contains(expected), "{text}");
+    }
 }
 
 /// The stacks of a path add up to its time, and its rows are its steps.

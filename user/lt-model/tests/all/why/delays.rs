@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The time of a thread by state: sums for known event lists, including the case study of Fournier and
-//! Dagenais (the start of an X server), and properties of any events.
+//! The time of a thread by state: sums for known event lists, including the case studies of Fournier's thesis (the
+//! starts of an X server and of Vim), and properties of any events.
 
 use lt_model::why::{
-    Cause, Leaf, Segment, Stay, Total, Waited, delays, own_states, path, states, totals,
+    Cause, Leaf, Segment, Stay, Total, Wait, Waited, delays, own_states, path, states, totals,
 };
-use lt_model::{Builder, Class, Event, Model, Raiser, SwitchedOut, ThreadId, Unrecorded, What};
+use lt_model::{
+    Access, Builder, CallFile, Class, Context, Event, FileEvent, Handler, Interval, Model, Raiser,
+    State, SwitchedOut, ThreadId, Unrecorded, What,
+};
 use proptest::prelude::*;
 
 use crate::anything::{events, model as any_model};
@@ -14,6 +17,16 @@ use crate::made::{R, S, at, model, switch, waking};
 
 const XINIT: i32 = 438;
 const XORG: i32 = 440;
+const VIM: i32 = 27_541;
+/// Another thread of Vim.
+const HELPER: i32 = 27_542;
+const BASH: i32 = 17_640;
+/// Start of the second in which Vim starts, ns.
+const SECOND: u64 = 5_618_707_000_000_000;
+const ETH0: What<'static> = What::Irq {
+    number: 19,
+    name: b"eth0",
+};
 
 /// The events of one thread, on a processor of its own.
 struct Script {
@@ -42,6 +55,32 @@ impl Script {
         self.events.push(switch(self.now, self.cpu, self.tid, R, 9));
         self.now += time;
         self.events.push(switch(self.now, self.cpu, 9, S, self.tid));
+    }
+
+    fn works_until(&mut self, time: u64) {
+        assert!(self.now <= time);
+        self.now = time;
+    }
+
+    fn is_interrupted(&mut self, time: u64, begin: &[What<'static>], end: What<'static>) {
+        for what in begin {
+            self.events.push(at(self.now, self.cpu, *what));
+        }
+        self.now += time;
+        self.events.push(at(self.now, self.cpu, end));
+    }
+
+    fn is_interrupted_by_softirq(&mut self, time: u64, vector: u32) {
+        let (begin, end) = (What::Softirq { vector }, What::SoftirqEnd { vector });
+        self.is_interrupted(time, &[begin], end);
+    }
+
+    /// Events of the processor are lost.
+    fn is_lost(&mut self, time: u64) {
+        let until = self.now + time;
+        self.events
+            .push(at(self.now, self.cpu, What::Lost { until }));
+        self.now = until;
     }
 
     /// The thread blocks in a call; `ends` adds the wakeup. Then the thread waits for the processor.
@@ -248,6 +287,228 @@ fn the_sums_of_all_threads_of_a_starting_x_server_are_the_published_ones() {
     };
     assert_eq!(longest(of), ("select", m.by_tid(XORG).next(), false));
     assert_eq!(longest(preempts), ("", None, true));
+}
+
+/// A packet arrives at eth0, and its softirq wakes Vim.
+fn packet(time: u64) -> Vec<Event<'static>> {
+    let vector = 3;
+    vec![
+        at(time, 1, ETH0),
+        at(time, 1, What::Raise { vector }),
+        at(time, 1, What::IrqEnd { number: 19 }),
+        at(time, 1, What::Softirq { vector }),
+        waking(time, 1, VIM),
+        at(time, 1, What::SoftirqEnd { vector }),
+    ]
+}
+
+/// Vim waits for packets of an X server on another machine. Figure 3.1 of Fournier's thesis has the sums, figure 3.2
+/// the longest waits in poll(), and figure 3.3 the first waits, with their wakers. The other waits, which the figures
+/// leave out, are made up, and so are the places of interrupts, preemption and unknown time. The published sums are
+/// rounded to microseconds, so parts of a microsecond are made up as well.
+fn vim() -> (Model, ThreadId) {
+    let at_us = |time: u64| SECOND + 1000 * time;
+    let by_thread = |time| vec![waking(time, 1, VIM)];
+    let by_timer = |time| within(time, VIM, What::Timer { function: None }, What::TimerEnd);
+    let start = SECOND + 271_416_300;
+    let mut vim = Script::new(0, VIM, start);
+    vim.works(10_000_000);
+    vim.is_preempted(2_548_000);
+    let timer = What::Timer { function: None };
+    vim.is_interrupted(1_184_000, &[timer], What::TimerEnd);
+    vim.is_interrupted_by_softirq(339_700, 1);
+    vim.is_interrupted_by_softirq(5_000, 7);
+    vim.works(10_000);
+    let raises = [3, 2].map(|vector| What::Raise { vector });
+    let arrives = [ETH0, raises[0], raises[1]];
+    vim.is_interrupted(253_000, &arrives, What::IrqEnd { number: 19 });
+    for (vector, time) in [(3, 794_700), (6, 138_000), (2, 4_900)] {
+        vim.is_interrupted_by_softirq(time, vector);
+    }
+    // After a loss, a switch shows the thread that runs.
+    let is_lost = |vim: &mut Script, lost, preempted| {
+        vim.works(100_000);
+        vim.is_lost(lost);
+        vim.works(50_000);
+        vim.is_preempted(preempted);
+    };
+    vim.works_until(at_us(286_697));
+    vim.blocks(b"read", 356_000, 0, by_thread);
+    is_lost(&mut vim, 40_000_000, 155_000);
+    vim.works_until(at_us(327_408));
+    vim.blocks(b"futex", 43_000, 0, by_thread);
+    is_lost(&mut vim, 69_000_000, 72_000);
+    vim.works_until(at_us(396_723));
+    vim.blocks(b"nanosleep", 10_003_000, 0, by_timer);
+    is_lost(&mut vim, 650_700, 18_000_000);
+    // The start and the length of a published wait, us; the number and the length of the waits after it, ns.
+    for (begin, took, others, of_others) in [
+        (426_038, 221_399, 0, 0),
+        (647_785, 235_874, 0, 0),
+        (884_066, 109_595, 0, 0),
+        (993_982, 111_015, 10, 111_000_000),
+        (2_218_282, 117_903, 7, 110_000_000),
+        (3_111_334, 147_425, 2, 108_471_200),
+    ] {
+        vim.works_until(at_us(begin));
+        vim.blocks(b"poll", 1000 * took, 0, packet);
+        for _ in 0..others {
+            vim.works(300_000);
+            vim.blocks(b"poll", of_others, 0, packet);
+        }
+    }
+    for _ in 0..3 {
+        vim.works(300_000);
+        vim.blocks(b"select", 67_769_100, 0, by_timer);
+    }
+    vim.works(5_800_000);
+
+    let end = vim.now;
+    let mut events = vim.events;
+    events.extend([
+        switch(start, 1, 0, R, BASH),
+        switch(at_us(300_000), 1, BASH, S, HELPER),
+        switch(at_us(350_000), 1, HELPER, S, 0),
+        switch(end, 0, VIM, S, 0),
+    ]);
+    events.sort_by_key(|event| event.time);
+    let mut builder = Builder::new();
+    builder.has_all_calls();
+    for event in &events {
+        builder.feed(event);
+        let of_file = match event.what {
+            What::Call { name: call } => {
+                let access = match call {
+                    b"read" => Access::On(3),
+                    _ => Access::Nothing,
+                };
+                FileEvent::Call { call, access }
+            }
+            What::Return => FileEvent::Return {
+                call: None,
+                result: Some(0),
+            },
+            _ => continue,
+        };
+        builder.feed_file(event.time, event.cpu, &of_file);
+    }
+    let m = builder.finish();
+    let id = m.by_tid(VIM).next().unwrap();
+    assert_eq!(m.span, (start, end));
+    (m, id)
+}
+
+/// A time in microseconds, rounded.
+fn us(time: u64) -> u64 {
+    (time + 500) / 1000
+}
+
+#[test]
+fn the_states_of_a_starting_vim_have_the_sums_that_were_published() {
+    let (m, id) = vim();
+    let (from, to) = m.span;
+    let segments = delays(&m, id, from, to);
+    let [Segment { states, .. }] = &segments[..] else {
+        panic!("{segments:?}")
+    };
+    let of = |class| us(sum(states.iter().filter(|stay| stay.class() == class)));
+    assert_eq!(us(sum(states.iter())), 3_414_892);
+    assert_eq!(of(Class::Blocked), 3_253_863);
+    assert_eq!(of(Class::Unknown), 109_651);
+    assert_eq!(of(Class::Working), 27_885);
+    assert_eq!(of(Class::Interrupted), 23_494);
+
+    let is_in = |stay: &Stay, name: &str| {
+        stay.class() == Class::Blocked && call(&m, &stay.cause) == name
+    };
+    let within = |name| us(sum(states.iter().filter(|stay| is_in(stay, name))));
+    let calls = ["poll", "select", "nanosleep", "read", "futex"];
+    assert_eq!(calls.map(within), [3_040_153, 203_307, 10_003, 356, 43]);
+    let is_of_file = |stay: &Stay| stay.file == Some(CallFile::Descriptor(3));
+    assert_eq!(us(sum(states.iter().filter(is_of_file))), 356);
+    let mut polls: Vec<_> = states.iter().filter(|stay| is_in(stay, "poll")).collect();
+    polls.sort_unstable_by_key(|stay| std::cmp::Reverse(stay.took()));
+    let longest: Vec<_> = polls[..4]
+        .iter()
+        .map(|stay| {
+            let (begin, end) = (us(stay.begin - SECOND), us(stay.end - SECOND));
+            (begin, end, us(stay.took()))
+        })
+        .collect();
+    assert_eq!(
+        longest,
+        [
+            (647_785, 883_659, 235_874),
+            (426_038, 647_437, 221_399),
+            (3_111_334, 3_258_759, 147_425),
+            (2_218_282, 2_336_185, 117_903)
+        ]
+    );
+
+    let cause = |cause| us(sum(states.iter().filter(|stay| stay.cause == cause)));
+    assert_eq!(
+        (cause(Cause::Preempted), cause(Cause::Waiting)),
+        (20_775, 0)
+    );
+    let interrupted = |is: &dyn Fn(Context) -> bool| {
+        let time = |of: Interval| match of.state {
+            State::Interrupted(context) if is(context) => of.end - of.begin,
+            _ => 0,
+        };
+        us(m.thread(id).unwrap().between(from, to).map(time).sum())
+    };
+    let is_softirq = |context: Context| matches!(context, Context::Softirq { .. });
+    assert_eq!(interrupted(&|context| !is_softirq(context)), 1_437);
+    assert_eq!(interrupted(&|context| context == Context::Timer), 1_184);
+    let is_eth0 = |context: Context| matches!(context, Context::Irq { number: 19, .. });
+    assert_eq!(interrupted(&is_eth0), 253);
+    assert_eq!(interrupted(&is_softirq), 1_282);
+    let softirq = |number: u32| {
+        let is = |context: Context| match context {
+            Context::Softirq { vector, .. } => vector.0 == number,
+            _ => false,
+        };
+        interrupted(&is)
+    };
+    // The numbers of TASKLET and SCHED were 5 and 6 then.
+    assert_eq!([3, 1, 6, 7, 2].map(softirq), [795, 340, 138, 5, 5]);
+}
+
+#[test]
+fn the_waits_of_a_starting_vim_have_the_wakers_that_were_published() {
+    let (m, id) = vim();
+    let segments = delays(&m, id, m.span.0, m.span.1);
+    let waker = |wait: &Wait| match (wait.by, wait.cause) {
+        (Some(by), None) => m.thread(by).unwrap().tid.to_string(),
+        (None, Some(Cause::For(leaf, _))) => match leaf {
+            Leaf::Timer => "timer".to_string(),
+            Leaf::Network(Handler(19, name)) => m.names.text(name).to_string(),
+            _ => panic!("{leaf:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    let show = |wait: &Wait| {
+        let Waited::Blocked(Some(call)) = wait.kind else {
+            panic!("{wait:?}")
+        };
+        let (begin, end) = (us(wait.begin - SECOND), us(wait.end - SECOND));
+        format!("{} {begin}-{end} {}", m.names.text(call), waker(wait))
+    };
+    let waits = &segments[0].waits;
+    assert!(waits.iter().all(|wait| wait.depth == 0));
+    // The figure shows no waker of the seventh wait.
+    let first: Vec<_> = waits.iter().take(6).map(show).collect();
+    assert_eq!(
+        first,
+        [
+            "read 286697-287053 17640",
+            "futex 327408-327451 27542",
+            "nanosleep 396723-406726 timer",
+            "poll 426038-647437 eth0",
+            "poll 647785-883659 eth0",
+            "poll 884066-993661 eth0"
+        ]
+    );
 }
 
 #[test]
