@@ -418,9 +418,8 @@ fn the_states_of_a_starting_vim_have_the_sums_that_were_published() {
     assert_eq!(of(Class::Working), 27_885);
     assert_eq!(of(Class::Interrupted), 23_494);
 
-    let is_in = |stay: &Stay, name: &str| {
-        stay.class() == Class::Blocked && call(&m, &stay.cause) == name
-    };
+    let is_in =
+        |stay: &Stay, name: &str| stay.class() == Class::Blocked && call(&m, &stay.cause) == name;
     let within = |name| us(sum(states.iter().filter(|stay| is_in(stay, name))));
     let calls = ["poll", "select", "nanosleep", "read", "futex"];
     assert_eq!(calls.map(within), [3_040_153, 203_307, 10_003, 356, 43]);
