@@ -219,7 +219,11 @@ impl<'a> Scene<'a> {
                 {
                     // A thread that is not created yet, or has ended, has no bar.
                     before = (!thread.born).then(|| self.absent(0, begin)).flatten();
-                    after = (!thread.dead).then(|| self.absent(end, u64::MAX)).flatten();
+                    after = thread
+                        .ended
+                        .is_none()
+                        .then(|| self.absent(end, u64::MAX))
+                        .flatten();
                 }
                 self.clipped(before.into_iter().chain(all).chain(after))
             }),

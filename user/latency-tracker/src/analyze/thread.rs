@@ -61,7 +61,11 @@ fn choose(
     let (from, to) = (from.unwrap_or(0), to.unwrap_or(u64::MAX));
     let span = |id| model.thread(id)?.span();
     let spans: Vec<(u64, u64)> = model.by_tid(tid).filter_map(span).collect();
-    let is_dead = |id| model.thread(id).is_some_and(|thread| thread.dead);
+    let is_dead = |id| {
+        model
+            .thread(id)
+            .is_some_and(|thread| thread.ended.is_some())
+    };
     match why::thread_in(model, tid, from, to).and_then(|id| Some((id, span(id)?))) {
         Some((id, (begin, end))) => {
             let there = spans.iter().filter(|(a, b)| *a < to && *b > from);
@@ -107,7 +111,7 @@ fn not_there(model: &Model, text: &str, from: u64, to: Option<u64>) -> String {
     let named: Vec<_> = all.iter().copied().filter_map(span).collect();
     let Some((first, (begin, end))) = named.first().copied() else {
         let dead = all.iter().filter_map(|id| model.thread(*id));
-        let dead: Vec<_> = dead.filter(|thread| thread.dead).collect();
+        let dead: Vec<_> = dead.filter(|thread| thread.ended.is_some()).collect();
         let since = match from > model.span.0 {
             true => format!(" from {from} on"),
             false => String::new(),

@@ -140,7 +140,7 @@ impl Tasks {
             earlier: Vec::new(),
             born: false,
             maker: None,
-            dead: false,
+            ended: None,
             intervals: Intervals::default(),
         };
         push(&mut self.threads, thread);
@@ -365,7 +365,7 @@ impl Tasks {
     pub(super) fn end(&mut self, thread: ThreadId, time: u64) {
         self.close(thread, time, None);
         if let Some(dead) = self.threads.get_mut(thread.0 as usize) {
-            dead.dead = true;
+            dead.ended = Some(time);
             if self.by_tid.get(&dead.tid) == Some(&thread) {
                 self.by_tid.remove(&dead.tid);
                 self.ended.insert(dead.tid, time);
@@ -375,7 +375,7 @@ impl Tasks {
 
     pub(super) fn finish(&mut self, end: u64) {
         for i in 0..self.threads.len() {
-            if !self.threads[i].dead {
+            if self.threads[i].ended.is_none() {
                 self.close(ThreadId(i as u32), end, None);
             }
         }
@@ -389,7 +389,7 @@ impl Tasks {
         let task = &mut self.now[id.0 as usize];
         let thread = &self.threads[id.0 as usize];
         // If events are missing, a processor may still count a dead thread as its current one.
-        if time <= task.since || thread.dead {
+        if time <= task.since || thread.ended.is_some() {
             return;
         }
         let ends = std::mem::replace(&mut task.woken, waker.is_some());

@@ -19,7 +19,7 @@
 
 use crate::{
     CallFile, Context, Handler, Helper, Interval, Kind, Model, Name, Raiser, Request, State,
-    Thread, ThreadId, Unrecorded, Vector, Waker, WakerId, Wanted,
+    ThreadId, Unrecorded, Vector, Waker, WakerId, Wanted,
 };
 
 use super::beside::{Beside, Nothing, Slept};
@@ -560,10 +560,10 @@ impl Walk<'_> {
 
 /// The cause of a time from `from` on in which a thread has no intervals: no event names it yet, or it has ended.
 pub(super) fn absent(model: &Model, id: ThreadId, from: u64) -> Cause {
-    let span = model.thread(id).and_then(Thread::span);
-    Cause::Unknown(match span {
-        Some((_, end)) if end <= from => Unrecorded::Ended,
-        _ => Unrecorded::Unseen,
+    let ended = model.thread(id).and_then(|thread| thread.ended);
+    Cause::Unknown(match ended.unwrap_or(u64::MAX).min(model.span.1) <= from {
+        true => Unrecorded::Ended,
+        false => Unrecorded::Unseen,
     })
 }
 
