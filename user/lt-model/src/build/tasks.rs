@@ -508,7 +508,7 @@ impl Tasks {
         let kind = kind.unwrap_or_else(|| self.kinds.number(doing));
         // Any state in between took no time, so the last interval continues.
         let is_new = ends || !all.extend(end, kind, waker);
-        self.stored.add(begin, end, waker, is_new);
+        self.stored.add((begin, end), kind, waker, is_new);
         if !is_new {
             return;
         }
@@ -535,7 +535,7 @@ impl Tasks {
                 if is_new {
                     packed.push(begin, end, kind, waker);
                 }
-                self.stored.add(begin, end, waker, is_new);
+                self.stored.add((begin, end), kind, waker, is_new);
             }
             thread.intervals = packed;
         }
