@@ -45,22 +45,22 @@ pub(super) struct Tree {
 
 /// The place of each node among the nodes below its upper node, by the number of the upper node and the label. Nodes are
 /// numbered in the order in which they are added; the top has the number 0.
-type Places = HashMap<(usize, Rc<str>), usize>;
+type Known = HashMap<(usize, Rc<str>), usize>;
 
 impl Tree {
     /// The tree of these stays, which keeps the start and end of each that takes at least `least`. Its nodes get the
     /// numbers from `next` on.
     pub(super) fn new(words: &Shown<'_>, stays: &Stays, least: u64, next: &mut usize) -> Self {
         let mut tree = Self::empty(0, "all".into());
-        let mut places = Places::new();
-        // Of each kind, the way to its node.
-        let mut ways: Vec<Box<[usize]>> = Vec::new();
+        let mut known = Known::new();
+        // Of each kind, the places that lead to its node.
+        let mut kinds: Vec<Box<[usize]>> = Vec::new();
         for (number, stay) in stays.numbered() {
-            if number == ways.len() {
-                ways.push(tree.way(&branch(words, &stay), &mut places));
+            if number == kinds.len() {
+                kinds.push(tree.places(&branch(words, &stay), &mut known));
             }
-            if let Some(way) = ways.get(number) {
-                tree.add(way, (stay.begin, stay.end), least);
+            if let Some(places) = kinds.get(number) {
+                tree.add(places, (stay.begin, stay.end), least);
             }
         }
         tree.finish(next);
@@ -80,34 +80,34 @@ impl Tree {
     }
 
     /// The places, from the top down, of the nodes with these labels. New nodes are added.
-    fn way(&mut self, branch: &[String], places: &mut Places) -> Box<[usize]> {
-        let mut way = Vec::with_capacity(branch.len());
+    fn places(&mut self, branch: &[String], known: &mut Known) -> Box<[usize]> {
+        let mut places = Vec::with_capacity(branch.len());
         let mut node = self;
         for label in branch {
             let label: Rc<str> = label.as_str().into();
-            let new = places.len() + 1;
-            let known = places.entry((node.number, Rc::clone(&label)));
-            let place = *known.or_insert(node.below.len());
+            let new = known.len() + 1;
+            let entry = known.entry((node.number, Rc::clone(&label)));
+            let place = *entry.or_insert(node.below.len());
             if place == node.below.len() {
                 // Many nodes have a single node below.
                 node.below.reserve_exact(usize::from(place == 0));
                 node.below.push(Self::empty(new, label));
             }
-            way.push(place);
+            places.push(place);
             node = &mut node.below[place];
         }
-        way.into()
+        places.into()
     }
 
-    /// Adds a stay to the node at the end of this way, and to all nodes above. The node keeps its start and end if it
-    /// takes at least `least`.
-    fn add(&mut self, way: &[usize], (begin, end): (u64, u64), least: u64) {
+    /// Adds a stay to the node to which these places lead, and to all nodes above. The node keeps the start and the end
+    /// of a stay that takes at least `least`.
+    fn add(&mut self, places: &[usize], (begin, end): (u64, u64), least: u64) {
         self.time += end - begin;
         self.count += 1;
         if end - begin >= self.longest() {
             self.longest = (begin, end);
         }
-        match way.split_first() {
+        match places.split_first() {
             Some((place, rest)) => self.below[*place].add(rest, (begin, end), least),
             None if end - begin >= least => self.stays.push((begin, end)),
             None => {}
@@ -319,11 +319,11 @@ mod tests {
     /// The tree of stays, each with its labels; it keeps the start and the end of each that takes at least 10.
     fn tree(stays: &[(&[&str], (u64, u64))]) -> Tree {
         let mut all = Tree::empty(0, "all".into());
-        let mut places = Places::new();
+        let mut known = Known::new();
         for (labels, stay) in stays {
             let labels: Vec<String> = labels.iter().map(|label| label.to_string()).collect();
-            let way = all.way(&labels, &mut places);
-            all.add(&way, *stay, 10);
+            let places = all.places(&labels, &mut known);
+            all.add(&places, *stay, 10);
         }
         all
     }
