@@ -95,7 +95,10 @@ fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
     let interrupted = interrupted()?;
     let output = Output::open(&args.parquet, &args.trace, "path", alerts, &interrupted)?;
     let trace = match args.max_memory {
-        None => trace::read(&args.trace, args.from, &interrupted)?,
+        None => {
+            let only = args.tid.parse().ok();
+            trace::read(&args.trace, args.from, only, &interrupted, None)?
+        }
         Some(limit) => {
             let wanted = |model: &Model, (): &()| {
                 let (thread, (from, to), _) = asked(model, args)?;

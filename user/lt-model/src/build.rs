@@ -143,6 +143,8 @@ pub struct Builder {
     files_until: Option<u64>,
     /// The calls whose file or descriptor is known.
     calls: Calls,
+    /// The number of the only thread that will be explained, if declared.
+    only: Option<i32>,
     signs: Signs,
     handovers: Handovers,
     /// Functions that identify limits and timeouts, by address.
@@ -242,6 +244,21 @@ impl Builder {
     pub fn has_files(&mut self, begin: u64, end: u64) {
         self.files.lost(begin);
         self.files_until = Some(end);
+    }
+
+    /// Declares that only the thread with this number is explained, by [`crate::why::path()`], [`crate::why::delays()`],
+    /// and the [`crate::why::states`] of other threads during its waits. Of the other threads' calls, only those with
+    /// files that these functions may return are then kept, which saves memory. If [`Builder::has_several`] threads had
+    /// the number, some of these files are missing. Must come before the first event.
+    pub fn explains_only(&mut self, tid: i32) {
+        self.only = Some(tid);
+    }
+
+    /// Whether several threads had this number, one after another.
+    #[must_use]
+    pub fn has_several(&self, tid: i32) -> bool {
+        let threads = self.tasks.threads.iter();
+        threads.filter(|thread| thread.tid == tid).nth(1).is_some()
     }
 
     /// Drops everything that ended at `time` or before, to save memory.
@@ -365,9 +382,11 @@ impl Builder {
         self.check_limit();
     }
 
-    /// Keeps the file or descriptor of a call, if it is wanted.
+    /// Keeps the file or descriptor of a call that ends at `end`, or lasts at least until then, if it is wanted.
     fn keep_call(&mut self, thread: ThreadId, (begin, end): (u64, u64), file: CallFile) {
-        if begin < end && end > self.tasks.keep && self.tasks.wants(thread, begin, end) {
+        let shows = |only| self.tid(thread) == Some(only) || self.tasks.may_be_away(only, begin);
+        let is_wanted = self.only.is_none_or(shows) && self.tasks.wants(thread, begin, end);
+        if begin < end && end > self.tasks.keep && is_wanted {
             self.calls.push(thread, (begin, end), file);
         }
     }

@@ -28,7 +28,6 @@ use lt_common::out::{self, note};
 use lt_model::why::{Cause, Piece, Stay, Wait};
 use lt_model::{Class, Model, ThreadId, why};
 use lt_proc::Nanos;
-use lt_proc::evidence::Evidence;
 
 use self::tree::{Tree, branch};
 use super::args::DelaysArgs;
@@ -40,7 +39,7 @@ use super::page::Limits;
 use super::parquet::{self, Alerts, Output};
 use super::show::Shown;
 use super::words::{Facts, class, sentence};
-use crate::trace::{self, Finder, Keep};
+use crate::trace::{self, Finder};
 
 pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
     if args.tid.is_none() && args.event.is_none() {
@@ -53,14 +52,10 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
     let mut finder = range::finder(args);
     let start = range::start(args);
     let trace = match args.max_memory {
-        None => trace::read_beside(
-            &args.trace,
-            start.map_or(Keep::All, Keep::Since),
-            &Evidence::default(),
-            &[],
-            &interrupted,
-            Some(&mut finder),
-        )?,
+        None => {
+            let only = args.tid.as_ref().and_then(|tid| tid.parse().ok());
+            trace::read(&args.trace, start, only, &interrupted, Some(&mut finder))?
+        }
         Some(limit) => {
             range::needs_no_processor(args)?;
             let wanted = |model: &Model, finder: &Finder| {

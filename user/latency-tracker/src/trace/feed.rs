@@ -37,10 +37,33 @@ pub(crate) enum Keep {
     Nothing,
 }
 
-/// Reads a trace to its end; fails once `interrupted` is set. Everything that ended before `from` is dropped.
-pub(crate) fn read(trace: &Path, from: Option<When>, interrupted: &AtomicBool) -> Result<Told> {
-    let keep = from.map_or(Keep::All, Keep::Since);
-    read_beside(trace, keep, &Evidence::default(), &[], interrupted, None)?.with_threads(trace)
+/// Reads a trace to its end, and passes its events to `beside` as well; fails once `interrupted` is set. Everything that
+/// ended before `from` is dropped. If only the thread with the number `only` is explained, less is kept of the others:
+/// see [`Builder::explains_only`].
+pub(crate) fn read(
+    trace: &Path,
+    from: Option<When>,
+    only: Option<i32>,
+    interrupted: &AtomicBool,
+    mut beside: Option<&mut dyn Beside>,
+) -> Result<Told> {
+    let mut source = Source::open(trace, from.map_or(Keep::All, Keep::Since))?;
+    if let Some(beside) = &mut beside {
+        beside.begin(&source.reader);
+    }
+    let mut builder = Builder::new();
+    if let Some(only) = only {
+        builder.explains_only(only);
+    }
+    let mut builder = source.pass(builder, interrupted, beside)?;
+    if only.is_some_and(|only| builder.has_several(only)) {
+        // The model of the first pass is dropped before the second.
+        drop(builder);
+        // Unreadable events have already been reported.
+        let _ = source.reader.seek(i64::MIN);
+        builder = source.pass(Builder::new(), interrupted, None)?;
+    }
+    source.end(builder)?.with_threads(trace)
 }
 
 /// Reads a trace to its end, passes its events to `beside` as well, and adds facts from `evidence` and `alerts` to the
@@ -483,8 +506,8 @@ pub(super) mod tests {
     use std::fs;
     use std::process::Command;
 
-    use lt_model::Events;
     use lt_model::tables::Seen;
+    use lt_model::{CallFile, Events, ThreadId, why};
 
     use super::*;
 
@@ -539,7 +562,7 @@ pub(super) mod tests {
     }
 
     fn told(trace: &Path) -> Told {
-        read(trace, None, &AtomicBool::new(false)).unwrap()
+        read(trace, None, None, &AtomicBool::new(false), None).unwrap()
     }
 
     /// Names of disks.
@@ -600,6 +623,97 @@ pub(super) mod tests {
         assert!(both.events > alone.events);
         assert_eq!(both.model.processors, alone.model.processors);
         assert_eq!(both.model.threads, alone.model.threads);
+    }
+
+    /// The delays of a thread, and the files of the steps of its path.
+    fn explained(model: &Model, id: ThreadId) -> (Vec<why::Segment>, Vec<Option<CallFile>>) {
+        let (from, to) = model.span;
+        let path = why::path(model, id, from, to);
+        let file = |piece: &why::Piece| model.file(piece.thread, piece.begin, piece.end);
+        let files = path.iter().map(file).collect();
+        (why::delays(model, id, from, to), files)
+    }
+
+    fn told_of_one(trace: &Path, tid: i32) -> Model {
+        let told = read(trace, None, Some(tid), &AtomicBool::new(false), None);
+        told.unwrap().model
+    }
+
+    #[test]
+    fn the_only_thread_that_is_explained_has_all_its_files() {
+        let dir = traces();
+        let trace = dir.path().join("all");
+        let whole = told(&trace).model;
+        let mut ids: Vec<_> = (0..whole.threads.len() as u32).map(ThreadId).collect();
+        let intervals = |id: &ThreadId| whole.thread(*id).map(|thread| thread.intervals.len());
+        ids.sort_by_key(|id| std::cmp::Reverse(intervals(id)));
+        let mut known = 0;
+        for id in ids.into_iter().take(6) {
+            let tid = whole.thread(id).unwrap().tid;
+            let found = explained(&told_of_one(&trace, tid), id);
+            assert_eq!(found, explained(&whole, id), "{tid}");
+            known += found.1.iter().flatten().count();
+        }
+        assert!(known > 0);
+    }
+
+    /// Thread 8 reads on CPU 0 while thread 7 runs on CPU 1. Thread 7 ends, and 8 creates another thread 7.
+    #[test]
+    fn a_thread_whose_number_was_used_before_has_the_files_of_its_creator() {
+        const METADATA: &str = "/* CTF 1.8 */\n\
+            typealias integer { size = 64; } := u64;\n\
+            typealias integer { size = 32; } := u32;\n\
+            typealias integer { size = 32; signed = true; } := i32;\n\
+            trace { byte_order = le; };\n\
+            clock { name = c; };\n\
+            stream {\n\
+                packet.context := struct { u64 timestamp_begin; u64 timestamp_end; u32 cpu_id; };\n\
+                event.header := struct { u32 id; u64 timestamp; };\n\
+            };\n\
+            event { name = sched_switch; id = 0; fields := struct {\n\
+                i32 prev_tid; i32 prev_state; i32 next_tid;\n\
+            }; };\n\
+            event { name = sched_process_fork; id = 1; fields := struct { i32 child_tid; }; };\n\
+            event { name = syscall_entry_read; id = 2; fields := struct { i32 fd; }; };\n\
+            event { name = syscall_exit_read; id = 3; fields := struct { i32 ret; }; };\n";
+        let mut metadata = METADATA.to_string();
+        // Enough system calls for a trace of all of them.
+        for id in 4..204 {
+            metadata += &format!("event {{ name = syscall_entry_n{id}; id = {id}; }};\n");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("metadata"), metadata).unwrap();
+        let streams: [&[(u32, u64, &[i32])]; 2] = [
+            &[
+                (0, 10, &[0, 0, 8]),
+                (2, 20, &[3]),
+                (3, 30, &[1]),
+                (1, 60, &[7]),
+                (0, 70, &[8, 1, 7]),
+                (0, 90, &[7, 1, 8]),
+            ],
+            &[(0, 11, &[0, 0, 7]), (0, 50, &[7, 0x10, 0])],
+        ];
+        for (cpu, events) in (0u32..).zip(streams) {
+            let mut stream = [5u64, 100].map(u64::to_le_bytes).concat();
+            stream.extend(cpu.to_le_bytes());
+            for (id, time, fields) in events {
+                stream.extend(id.to_le_bytes());
+                stream.extend(time.to_le_bytes());
+                fields.iter().for_each(|of| stream.extend(of.to_le_bytes()));
+            }
+            fs::write(dir.path().join(format!("stream_{cpu}")), stream).unwrap();
+        }
+        let whole = told(dir.path()).model;
+        let ids: Vec<_> = whole.by_tid(7).collect();
+        assert_eq!(ids.len(), 2);
+        let found = told_of_one(dir.path(), 7);
+        for id in &ids {
+            assert_eq!(explained(&found, *id), explained(&whole, *id));
+        }
+        let (segments, _) = explained(&found, ids[1]);
+        let read = Some(CallFile::Descriptor(3));
+        assert!(segments[0].states.iter().any(|stay| stay.file == read));
     }
 
     #[test]

@@ -69,9 +69,16 @@ pub(super) struct Task {
     pub(super) held: Vec<Context>,
     /// Whether a wakeup ended its last interval.
     woken: bool,
+    /// End of the last time in which its path may be the activity of other threads; at first, its own start.
+    pub(super) away_until: u64,
 }
 
 impl Task {
+    /// Whether its path is its own activity: it is awake, and no owner of a lock keeps it spinning.
+    fn is_awake(&self) -> bool {
+        matches!(self.state, State::Running(_) | State::Interrupted(_)) && self.futex.is_none()
+    }
+
     /// Whether it waits for a known processor.
     pub(super) fn is_queued(&self) -> bool {
         match self.state {
@@ -168,6 +175,7 @@ impl Tasks {
             left_as: None,
             held: Vec::new(),
             woken: false,
+            away_until: since,
         };
         push(&mut self.now, task);
         self.by_tid.insert(tid, id);
@@ -392,6 +400,9 @@ impl Tasks {
         if time <= task.since || thread.ended.is_some() {
             return;
         }
+        if !task.is_awake() {
+            task.away_until = time;
+        }
         let ends = std::mem::replace(&mut task.woken, waker.is_some());
         let mut interval = Interval {
             begin: std::mem::replace(&mut task.since, time),
@@ -508,7 +519,7 @@ impl Tasks {
         let kind = kind.unwrap_or_else(|| self.kinds.number(doing));
         // Any state in between took no time, so the last interval continues.
         let is_new = ends || !all.extend(end, kind, waker);
-        self.stored.add(begin, end, waker, is_new);
+        self.stored.add((begin, end), kind, waker, is_new);
         if !is_new {
             return;
         }
@@ -535,7 +546,7 @@ impl Tasks {
                 if is_new {
                     packed.push(begin, end, kind, waker);
                 }
-                self.stored.add(begin, end, waker, is_new);
+                self.stored.add((begin, end), kind, waker, is_new);
             }
             thread.intervals = packed;
         }
@@ -551,6 +562,19 @@ impl Tasks {
             State::Blocked(..) | State::Unknown(_) => wanted.has_thread(thread, task.since, time),
             // The sleep that the wakeup ends is still to come.
             _ => wanted.has_thread(thread, time, u64::MAX),
+        }
+    }
+
+    /// Whether the path of the only thread with this number may be the activity of other threads at some time between
+    /// `from` and now. A thread that is not known yet may be created later: until then, its path is its creator's
+    /// activity.
+    pub(super) fn may_be_away(&self, tid: i32, from: u64) -> bool {
+        match self.by_tid.get(&tid) {
+            Some(thread) => {
+                let task = &self.now[thread.0 as usize];
+                !task.is_awake() || task.away_until > from
+            }
+            None => self.ended.get(&tid).is_none_or(|end| *end > from),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use super::{CallFile, Packed};
 use crate::ids::ThreadId;
-use crate::list::{push, with_room};
+use crate::list::{Long, with_room};
 use crate::times::{Times, differ};
 
 /// The calls of a thread, in time order.
@@ -12,7 +12,7 @@ use crate::times::{Times, differ};
 struct OfThread {
     begins: Times,
     ends: Times,
-    files: Vec<Packed>,
+    files: Long<Packed>,
 }
 
 impl OfThread {
@@ -41,7 +41,7 @@ impl Calls {
         };
         let index = thread.0 as usize;
         if let more @ 1.. = (index + 1).saturating_sub(self.threads.len()) {
-            // Growing by a quarter, as in [`push`].
+            // Growing by a quarter, as in `list::push`.
             if index >= self.threads.capacity() {
                 self.threads.reserve_exact(more.max(self.threads.len() / 4));
             }
@@ -61,7 +61,7 @@ impl Calls {
         }
         of.begins.push(begin);
         of.ends.push(end);
-        push(&mut of.files, file);
+        of.files.push(file);
     }
 
     /// Drops all calls.

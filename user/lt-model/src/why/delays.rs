@@ -19,7 +19,7 @@ use super::beside::Nothing;
 use super::cause::{Cause, plain};
 use super::path::{Wait, Waited, absent, own_waits, waits, want};
 use super::runnable;
-use super::stays::{Stay, Stays};
+use super::stays::{Added, Stay, Stays};
 
 /// A part of the requested time, and the thread that is analyzed in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +113,7 @@ fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) ->
     let is_own = |wait: &&Wait| wait.depth == 0 && matches!(wait.kind, Waited::Blocked(_));
     let mut waits = waits.iter().filter(is_own);
     let mut outside = is_outside_known(model, id, from);
-    let mut stays = Stays::default();
+    let mut stays = Added::default();
     let mut push = |begin, end, cause, by, outside, open| {
         if begin < end {
             stays.push(Stay {
@@ -161,7 +161,7 @@ fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) ->
         }
     }
     push(at, to, absent(model, id, at), None, false, false);
-    stays
+    stays.finish()
 }
 
 /// The system call of a state.

@@ -45,14 +45,21 @@ impl Stay {
 /// A stay except for its times: see [`Stay`].
 type Kind = (Cause, Option<ThreadId>, Option<CallFile>, bool, bool);
 
-/// Stays that follow each other without gaps, in 8 bytes each.
+/// Stays that follow each other without gaps, in 6 bytes each.
 #[derive(Clone, Default)]
 pub struct Stays {
+    tiles: Tiles,
+    kinds: Vec<Kind>,
+}
+
+/// Stays that are being added.
+#[derive(Default)]
+pub(super) struct Added {
     tiles: Tiles,
     kinds: Kinds<Kind>,
 }
 
-impl Stays {
+impl Added {
     /// Adds a stay, which starts at the end of the last one.
     pub(super) fn push(&mut self, stay: Stay) {
         let kind = (stay.cause, stay.by, stay.file, stay.outside, stay.open);
@@ -60,6 +67,16 @@ impl Stays {
         self.tiles.push(stay.begin, stay.end, kind);
     }
 
+    /// All added stays, without the table by which the kinds were numbered.
+    pub(super) fn finish(self) -> Stays {
+        Stays {
+            tiles: self.tiles,
+            kinds: self.kinds.into_list(),
+        }
+    }
+}
+
+impl Stays {
     /// Number of stays.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -86,7 +103,7 @@ impl Stays {
     fn get(&self, index: usize) -> Option<(usize, Stay)> {
         let (begin, end, number) = self.tiles.get(index)?;
         let number = number as usize;
-        let (cause, by, file, outside, open) = *self.kinds.list().get(number)?;
+        let (cause, by, file, outside, open) = *self.kinds.get(number)?;
         let stay = Stay {
             begin,
             end,
@@ -136,8 +153,9 @@ mod tests {
             stay(10, late, Cause::Running(None), true),
             stay(late, late + 1, Cause::Running(None), false),
         ];
-        let mut stays = Stays::default();
+        let mut stays = Added::default();
         all.iter().for_each(|stay| stays.push(*stay));
+        let stays = stays.finish();
         assert!(stays.iter().eq(all));
         let numbers: Vec<_> = stays.numbered().map(|(number, _)| number).collect();
         assert_eq!(numbers, [0, 1, 0, 2]);

@@ -115,7 +115,7 @@ impl Report<'_> {
                 let (begin, end) = node.longest;
                 let label = match depth {
                     0 if several => format!("all of {}", self.words().name(segment.thread)),
-                    _ => node.label.clone(),
+                    _ => node.label.to_string(),
                 };
                 let cells = vec![
                     (node.number as u64).into(),

@@ -13,6 +13,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use lt_common::out::thousands;
 use lt_model::why::{Cause, Stay, Stays};
@@ -28,10 +29,10 @@ const RARE: u64 = 1000;
 /// Maximum number of states that are shown below a state.
 const MOST: usize = 12;
 
-/// A state, with the states that it is divided into.
+/// A state, with the states that it is divided into. There may be as many states as files.
 pub(super) struct Tree {
     pub(super) number: usize,
-    pub(super) label: String,
+    pub(super) label: Rc<str>,
     pub(super) time: u64,
     /// Number of stays.
     pub(super) count: usize,
@@ -40,82 +41,83 @@ pub(super) struct Tree {
     /// Start and end of the kept stays that are in no state below.
     stays: Vec<(u64, u64)>,
     pub(super) below: Vec<Tree>,
-    /// The place of each label in `below`, until the nodes are sorted: many threads may wake one thread.
-    places: HashMap<String, usize>,
 }
+
+/// The place of each node among the nodes below its upper node, by the number of the upper node and the label. Nodes are
+/// numbered in the order in which they are added; the top has the number 0.
+type Known = HashMap<(usize, Rc<str>), usize>;
 
 impl Tree {
     /// The tree of these stays, which keeps the start and end of each that takes at least `least`. Its nodes get the
     /// numbers from `next` on.
     pub(super) fn new(words: &Shown<'_>, stays: &Stays, least: u64, next: &mut usize) -> Self {
-        // The first stay of each kind, with a node for all stays of the kind.
-        let mut kinds: Vec<(Stay, Self)> = Vec::new();
+        let mut tree = Self::empty(0, "all".into());
+        let mut known = Known::new();
+        // Of each kind, the places that lead to its node.
+        let mut kinds: Vec<Box<[usize]>> = Vec::new();
         for (number, stay) in stays.numbered() {
             if number == kinds.len() {
-                kinds.push((stay, Self::empty(String::new())));
+                kinds.push(tree.places(&branch(words, &stay), &mut known));
             }
-            if let Some((_, node)) = kinds.get_mut(number) {
-                node.see(&stay, least);
+            if let Some(places) = kinds.get(number) {
+                tree.add(places, (stay.begin, stay.end), least);
             }
-        }
-        let mut tree = Self::empty("all".into());
-        for (stay, node) in &kinds {
-            tree.add(&branch(words, stay), node);
         }
         tree.finish(next);
         tree
     }
 
-    fn empty(label: String) -> Self {
+    fn empty(number: usize, label: Rc<str>) -> Self {
         Self {
-            number: 0,
+            number,
             label,
             time: 0,
             count: 0,
             longest: (0, 0),
             stays: Vec::new(),
             below: Vec::new(),
-            places: HashMap::new(),
         }
     }
 
-    /// Counts a stay. Keeps its start and end if it takes at least `least`.
-    fn see(&mut self, stay: &Stay, least: u64) {
-        self.time += stay.took();
+    /// The places, from the top down, of the nodes with these labels. New nodes are added.
+    fn places(&mut self, branch: &[String], known: &mut Known) -> Box<[usize]> {
+        let mut places = Vec::with_capacity(branch.len());
+        let mut node = self;
+        for label in branch {
+            let label: Rc<str> = label.as_str().into();
+            let new = known.len() + 1;
+            let entry = known.entry((node.number, Rc::clone(&label)));
+            let place = *entry.or_insert(node.below.len());
+            if place == node.below.len() {
+                // Many nodes have a single node below.
+                node.below.reserve_exact(usize::from(place == 0));
+                node.below.push(Self::empty(new, label));
+            }
+            places.push(place);
+            node = &mut node.below[place];
+        }
+        places.into()
+    }
+
+    /// Adds a stay to the node to which these places lead, and to all nodes above. The node keeps the start and the end
+    /// of a stay that takes at least `least`.
+    fn add(&mut self, places: &[usize], (begin, end): (u64, u64), least: u64) {
+        self.time += end - begin;
         self.count += 1;
-        if stay.took() >= self.longest() {
-            self.longest = (stay.begin, stay.end);
+        if end - begin >= self.longest() {
+            self.longest = (begin, end);
         }
-        if stay.took() >= least {
-            self.stays.push((stay.begin, stay.end));
+        match places.split_first() {
+            Some((place, rest)) => self.below[*place].add(rest, (begin, end), least),
+            None if end - begin >= least => self.stays.push((begin, end)),
+            None => {}
         }
-    }
-
-    /// Adds the stays of a node, which have these labels.
-    fn add(&mut self, branch: &[String], of: &Self) {
-        self.time += of.time;
-        self.count += of.count;
-        if (of.longest(), of.longest) > (self.longest(), self.longest) {
-            self.longest = of.longest;
-        }
-        let Some((label, rest)) = branch.split_first() else {
-            self.stays.extend(&of.stays);
-            return;
-        };
-        let place = self.places.get(label).copied();
-        let place = place.unwrap_or_else(|| {
-            self.below.push(Self::empty(label.clone()));
-            self.places.insert(label.clone(), self.below.len() - 1);
-            self.below.len() - 1
-        });
-        self.below[place].add(rest, of);
     }
 
     /// Sorts the nodes by time, and numbers them.
     fn finish(&mut self, next: &mut usize) {
         self.number = *next;
         *next += 1;
-        self.places = HashMap::new();
         self.below.sort_by_key(|node| std::cmp::Reverse(node.time));
         self.below.iter_mut().for_each(|node| node.finish(next));
     }
@@ -168,7 +170,7 @@ impl Tree {
             number,
             std::slice::from_ref(self),
             depth,
-            self.label.clone(),
+            self.label.to_string(),
         ));
         let frequent = self.below.iter().take_while(|node| node.time >= of / RARE);
         let mut shown = frequent.count().min(MOST);
@@ -217,7 +219,7 @@ pub(super) fn longest(trees: &[Tree], top: usize) -> Vec<String> {
         }
         for (place, (begin, end)) in node.stays().iter().take(top).enumerate() {
             let (number, text) = match place {
-                0 => (node.number.to_string(), node.label.clone()),
+                0 => (node.number.to_string(), node.label.to_string()),
                 _ => Default::default(),
             };
             rows.push(Row {
@@ -317,30 +319,23 @@ pub(super) fn end(
 mod tests {
     use super::*;
 
-    /// Adds stays of one kind, and keeps the start and the end of each that takes at least 10.
-    fn add(tree: &mut Tree, labels: &[&str], times: &[(u64, u64)]) {
-        let labels: Vec<String> = labels.iter().map(|label| label.to_string()).collect();
-        let mut node = Tree::empty(String::new());
-        for (begin, end) in times.iter().copied() {
-            let stay = Stay {
-                begin,
-                end,
-                cause: Cause::Running(None),
-                by: None,
-                file: None,
-                outside: false,
-                open: false,
-            };
-            node.see(&stay, 10);
+    /// The tree of stays, each with its labels; it keeps the start and the end of each that takes at least 10.
+    fn tree(stays: &[(&[&str], (u64, u64))]) -> Tree {
+        let mut all = Tree::empty(0, "all".into());
+        let mut known = Known::new();
+        for (labels, stay) in stays {
+            let labels: Vec<String> = labels.iter().map(|label| label.to_string()).collect();
+            let places = all.places(&labels, &mut known);
+            all.add(&places, *stay, 10);
         }
-        tree.add(&labels, &node);
+        all
     }
 
     #[test]
     fn kinds_with_one_label_are_one_state_with_the_last_of_the_longest_stays() {
-        let mut all = Tree::empty("all".into());
-        add(&mut all, &["blocked"], &[(0, 10), (40, 50)]);
-        add(&mut all, &["blocked"], &[(10, 20), (20, 29)]);
+        let times = [(0, 10), (10, 20), (20, 29), (40, 50)];
+        let labels: &[&str] = &["blocked"];
+        let all = tree(&times.map(|time| (labels, time)));
         assert_eq!(all.below.len(), 1);
         let node = &all.below[0];
         assert_eq!((node.count, node.time, node.longest), (4, 39, (40, 50)));
@@ -349,10 +344,38 @@ mod tests {
     }
 
     #[test]
+    fn a_label_stands_for_another_state_below_each_state() {
+        let mut all = tree(&[
+            (&["working", "in read"], (0, 10)),
+            (&["blocked", "in read", "/a"], (10, 30)),
+            (&["blocked", "in read", "/b"], (30, 40)),
+            (&["working", "in read"], (40, 45)),
+        ]);
+        all.finish(&mut 0);
+        let mut found = Vec::new();
+        all.each(0, &mut |node, depth| {
+            found.push((node.number, depth, &*node.label, node.time, node.count));
+        });
+        assert_eq!(
+            found,
+            [
+                (0, 0, "all", 45, 4),
+                (1, 1, "blocked", 30, 2),
+                (2, 2, "in read", 30, 2),
+                (3, 3, "/a", 20, 1),
+                (4, 3, "/b", 10, 1),
+                (5, 1, "working", 15, 2),
+                (6, 2, "in read", 15, 2),
+            ]
+        );
+    }
+
+    #[test]
     fn stays_of_a_call_without_a_known_file_are_listed_beside_the_only_file() {
-        let mut all = Tree::empty("all".into());
-        add(&mut all, &["working", "in read", "/a"], &[(0, 10)]);
-        add(&mut all, &["working", "in read"], &[(20, 50)]);
+        let mut all = tree(&[
+            (&["working", "in read", "/a"], (0, 10)),
+            (&["working", "in read"], (20, 50)),
+        ]);
         all.finish(&mut 0);
         assert_eq!((all.count, all.time, all.longest), (2, 40, (20, 50)));
         let lines = longest(&[all], 1);
