@@ -76,7 +76,7 @@ fn choose(
         None if spans.is_empty() && model.by_tid(tid).any(is_dead) => {
             bail!("thread {tid} ended before {from}, the start of the range")
         }
-        None if spans.is_empty() => bail!("no thread {tid} in the trace; {}", busiest(model)),
+        None if spans.is_empty() => bail!("no thread {tid} in the trace{}", busiest(model)),
         None => {
             let times: Vec<_> = spans
                 .iter()
@@ -104,7 +104,7 @@ fn not_there(model: &Model, text: &str, from: u64, to: Option<u64>) -> String {
     let span = |id: ThreadId| Some((id, model.thread(id)?.span()?));
     let named: Vec<_> = all.filter(is_named).filter_map(span).collect();
     let Some((first, (begin, end))) = named.first().copied() else {
-        return format!("no thread named {text} in the trace; {}", busiest(model));
+        return format!("no thread named {text} in the trace{}", busiest(model));
     };
     let describe = |first: ThreadId, count: usize| {
         let number = model.thread(first).map_or(0, |thread| thread.tid);
@@ -131,7 +131,7 @@ fn not_there(model: &Model, text: &str, from: u64, to: Option<u64>) -> String {
     )
 }
 
-/// The threads that worked the longest.
+/// The threads that worked the longest, as the end of a sentence; empty if the model does not have their activity.
 fn busiest(model: &Model) -> String {
     let (from, to) = model.span;
     let work = |id| Some((model.thread(id)?.time_in(Class::Working, from, to), id));
@@ -139,9 +139,12 @@ fn busiest(model: &Model) -> String {
     let mut worked: Vec<_> = all.filter_map(work).collect();
     worked.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
     worked.truncate(NAMED);
+    if worked.first().is_none_or(|(time, _)| *time == 0) {
+        return String::new();
+    }
     let names = worked.iter().map(|(_, id)| words::name(model, *id));
     format!(
-        "the threads that ran the most: {}",
+        "; the threads that ran the most: {}",
         names.collect::<Vec<_>>().join(", ")
     )
 }
