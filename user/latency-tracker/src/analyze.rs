@@ -94,18 +94,19 @@ fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
     out::file::check(files.into_iter().flatten())?;
     let interrupted = interrupted()?;
     let output = Output::open(&args.parquet, &args.trace, "path", alerts, &interrupted)?;
+    let (file, start) = (&args.trace, args.from);
+    let search = |model: &Model, (): &()| -> Result<why::Search> {
+        let (thread, (from, to), _) = asked(model, args)?;
+        Ok(why::Search::path(thread, from, to))
+    };
     let trace = match args.max_memory {
-        None => {
-            let only = args.tid.parse().ok();
-            trace::read(&args.trace, args.from, only, &interrupted, None)?
+        None if args.low_memory => {
+            trace::read_in_parts(file, start, &interrupted, &mut (), search)?
         }
+        None => trace::read(file, start, args.tid.parse().ok(), &interrupted, None)?,
         Some(limit) => {
-            let wanted = |model: &Model, (): &()| {
-                let (thread, (from, to), _) = asked(model, args)?;
-                Ok(why::wanted(model, thread, from, to))
-            };
             let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
-            trace::read_within(limit, &args.trace, args.from, &interrupted, &mut (), wanted)?
+            trace::read_within(limit, file, start, &interrupted, &mut (), search)?
         }
     };
     let model = &trace.model;

@@ -19,7 +19,7 @@ mod told;
 mod when;
 
 pub(crate) use self::beside::Beside;
-pub(crate) use self::feed::{Keep, read, read_beside, read_within, scan};
+pub(crate) use self::feed::{Keep, read, read_beside, read_in_parts, read_within, scan};
 pub(crate) use self::find::Finder;
 pub(crate) use self::identity::Identity;
 pub(crate) use self::steps::{Need, Sink};

@@ -443,6 +443,64 @@ fn a_limit_on_memory_changes_nothing_or_is_reported_as_too_low() {
     );
 }
 
+/// With --low-memory, the path and the delays are the same.
+#[test]
+fn low_memory_changes_nothing() {
+    let dir = Dir::with_traces("low-memory");
+    for trace in ["compact", "snapshot"] {
+        for tid in busiest(&dir, trace).iter().take(4) {
+            let (status, json, error) = run(&mut dir.path(trace, &["--tid", tid, "--json"]));
+            assert_eq!(status, 0, "{error}");
+            let json: Value = serde_json::from_str(&json).unwrap();
+            let time = |name: &str| json[name].as_u64().unwrap();
+            let (from, to) = (time("from"), time("to"));
+            let third = (to - from) / 3;
+            let [from, to] = [from + third, to - third].map(|time| time.to_string());
+            let range = ["--from", &from, "--to", &to];
+            for (what, form) in [
+                ("path", &["--all"][..]),
+                ("path", &["--json"]),
+                ("path", &range),
+                ("delays", &["--all"]),
+                ("delays", &["--json"]),
+                ("delays", &["--folded"]),
+                ("delays", &range),
+            ] {
+                let analyze = |more: &[&str]| {
+                    let args = [&["--tid", tid][..], form, more].concat();
+                    run(&mut dir.of_trace(&["analyze", what], trace, &args))
+                };
+                let whole = analyze(&[]);
+                assert_eq!(whole.0, 0, "{}", whole.2);
+                assert_eq!(analyze(&["--low-memory"]), whole, "{what} {form:?}");
+            }
+        }
+    }
+    for (args, expected) in [
+        (&["--low-memory"][..], "--tid <TID|NAME>"),
+        (
+            &["--low-memory", "--max-memory", "1G", "--tid", "1"],
+            "cannot be used with",
+        ),
+        (
+            &["--low-memory", "--tid", "1", "--from", "sched_switch:1"],
+            "sched_switch:1 cannot be found with --low-memory",
+        ),
+    ] {
+        let (status, found, error) = run(&mut dir.delays("compact", args));
+        assert!(error.contains(expected), "{error}");
+        assert!(status != 0 && found.is_empty(), "{status} {found}");
+    }
+    // The activity of other threads is not kept, so the error does not name the busiest ones.
+    let args = ["--low-memory", "--tid", "4194304"];
+    let (status, _, error) = run(&mut dir.path("compact", &args));
+    let expected = "no thread 4194304 in the trace";
+    assert!(
+        status == 1 && error.trim_end().ends_with(expected),
+        "{error}"
+    );
+}
+
 /// Checks that the parts of a list follow each other without gaps, from `from` to `to`.
 fn tile(list: &Value, from: u64, to: u64) {
     let time = |part: &Value, name: &str| part[name].as_u64().unwrap();

@@ -651,6 +651,9 @@ fn a_limit_on_memory_changes_no_row() {
     let whole = dir.everything();
     let gaps = dir.gaps("path");
     assert!(gaps.iter().any(|gap| gap.1 == "lost"), "{gaps:?}");
+    let (status, _, said) = dir.analyze(&[&args[..], &["--low-memory"]].concat());
+    assert_eq!(status, 0, "{said}");
+    assert_eq!(dir.everything(), whole, "--low-memory");
     let mut smaller = 0;
     for limit in ["50K", "100K", "200K", "400K", "600K"] {
         let (status, _, said) = dir.analyze(&[&args[..], &["--max-memory", limit]].concat());

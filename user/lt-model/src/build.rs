@@ -110,7 +110,7 @@ pub enum Kept {
 }
 
 /// The extent to which the threads' activity is kept.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 enum Detail {
     #[default]
     All,
@@ -272,6 +272,57 @@ impl Builder {
         let wanted = Arc::new(wanted);
         self.tasks.detail = Detail::Some(Arc::clone(&wanted));
         self.cpus.policy.detail = Detail::Some(wanted);
+    }
+
+    /// Keeps everything from now on, unlike [`Builder::keep_only`].
+    pub fn keep_all(&mut self) {
+        self.tasks.detail = Detail::All;
+        self.cpus.policy.detail = Detail::All;
+    }
+
+    /// Returns a builder in the current state, which can process the next events a second time. It has no limit. Files
+    /// are not copied, nor are stored signs of limits, handovers of locks, and requests that disks served. If little is
+    /// kept ([`Builder::keep_only`]), its size depends on the number of threads, not on the number of events.
+    #[must_use]
+    pub fn checkpoint(&self) -> Self {
+        Self {
+            tasks: self.tasks.clone(),
+            cpus: self.cpus.clone(),
+            wakers: self.wakers.clone(),
+            names: self.names.clone(),
+            span: self.span,
+            limit: None,
+            unchecked: 0,
+            over: self.over,
+            most: self.most,
+            requests: self.requests.without_served(),
+            files: Files::default(),
+            files_until: None,
+            calls: Calls::default(),
+            signs: Signs::default(),
+            handovers: Handovers::default(),
+            functions: self.functions.clone(),
+            disks: self.disks.clone(),
+            expired: self.expired,
+            wakings: self.wakings,
+            wakeups: self.wakeups,
+            moves: self.moves,
+            raises: self.raises,
+            futexes: self.futexes,
+            only: self.only,
+            all_calls: self.all_calls,
+            missing: self.missing.clone(),
+            all_vectors: self.all_vectors,
+            has_stream: self.has_stream.clone(),
+            starts: self.starts.clone(),
+            ends: self.ends.clone(),
+        }
+    }
+
+    /// Start of the current state of each thread, by the number of its [`ThreadId`]; of a dead thread, its end, ns.
+    #[must_use]
+    pub fn since(&self) -> Vec<u64> {
+        self.tasks.all_since()
     }
 
     /// Keeps only the waits between threads: see [`Kept::Waits`].

@@ -25,7 +25,7 @@ pub struct Intervals {
 }
 
 /// Number of stored elements in the intervals of several threads.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Stored {
     intervals: usize,
     wakers: usize,

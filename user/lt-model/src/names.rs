@@ -9,7 +9,7 @@ use foldhash::HashMap;
 pub struct Name(pub(crate) u32);
 
 /// All names.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Names {
     texts: Vec<String>,
     numbers: HashMap<Box<[u8]>, Name>,

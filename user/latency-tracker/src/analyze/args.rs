@@ -37,7 +37,7 @@ Examples:
   latency-tracker analyze path trace --tid 812 --folded | flamegraph.pl
   latency-tracker analyze path trace --tid 812 --csv >812.csv
   latency-tracker analyze path trace --tid 812 --parquet fleet
-  latency-tracker analyze path week-of-traces --tid 812 --max-memory 500M
+  latency-tracker analyze path week-of-traces --tid 812 --low-memory
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC) or, with a +, the time
 since the start of the trace.
@@ -80,8 +80,8 @@ Examples:
 Without --tid and --event, each thread has a row, the one with the longest wait
 first: what ended that wait, and the time of the thread by state. The last line
 is the command for the report on the first thread. In a wait, a thread is
-blocked, or waits for a CPU. --depth, --folded, --perfetto, --svg, --parquet
-and --max-memory need a thread.
+blocked, or waits for a CPU. --depth, --folded, --perfetto, --svg, --parquet,
+--max-memory and --low-memory need a thread.
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC), the time since the
 start of the trace (with a +), the time of day in UTC (14:03:20.5), or the
@@ -210,6 +210,10 @@ pub(crate) struct DelaysArgs {
     /// additional memory.
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["event", "perfetto", "html", "svg"])]
     pub(crate) max_memory: Option<Size>,
+    /// Keep in memory only what the report on a thread (--tid) needs, and read the trace at least three times. The
+    /// report itself takes additional memory.
+    #[arg(long, requires = "tid", conflicts_with_all = ["event", "perfetto", "html", "svg", "max_memory"])]
+    pub(crate) low_memory: bool,
     #[command(flatten)]
     pub(crate) parquet: ParquetArgs,
 }
@@ -260,6 +264,10 @@ pub(crate) struct PathArgs {
     /// additional memory.
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["perfetto", "html", "svg"])]
     pub(crate) max_memory: Option<Size>,
+    /// Keep in memory only what the path needs, and read the trace at least three times. The path itself takes
+    /// additional memory.
+    #[arg(long, conflicts_with_all = ["perfetto", "html", "svg", "max_memory"])]
+    pub(crate) low_memory: bool,
     /// At the end, print how many events were read, and how fast.
     #[arg(short, long)]
     pub(crate) verbose: bool,

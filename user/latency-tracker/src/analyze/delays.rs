@@ -51,23 +51,27 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
     let output = Output::open(&args.parquet, &args.trace, "delays", alerts, &interrupted)?;
     let mut finder = range::finder(args);
     let start = range::start(args);
+    let file = &args.trace;
+    let search = |model: &Model, finder: &Finder| -> Result<why::Search> {
+        let asked = range::asked(model, args, finder)?;
+        let (thread, from, to) = (asked.thread, asked.from, asked.to);
+        // Only the text shows what wakers did.
+        let wakers = !args.json && !args.csv && !args.folded;
+        Ok(why::Search::delays(model, thread, from, to, wakers))
+    };
     let trace = match args.max_memory {
+        None if args.low_memory => {
+            range::needs_no_processor(args, "--low-memory")?;
+            trace::read_in_parts(file, start, &interrupted, &mut finder, search)?
+        }
         None => {
             let only = args.tid.as_ref().and_then(|tid| tid.parse().ok());
-            trace::read(&args.trace, start, only, &interrupted, Some(&mut finder))?
+            trace::read(file, start, only, &interrupted, Some(&mut finder))?
         }
         Some(limit) => {
-            range::needs_no_processor(args)?;
-            let wanted = |model: &Model, finder: &Finder| {
-                let asked = range::asked(model, args, finder)?;
-                let (thread, from, to) = (asked.thread, asked.from, asked.to);
-                // Only the text shows what wakers did.
-                let wakers = !args.json && !args.csv && !args.folded;
-                Ok(why::wanted_for_delays(model, thread, from, to, wakers))
-            };
+            range::needs_no_processor(args, "--max-memory")?;
             let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
-            let file = &args.trace;
-            trace::read_within(limit, file, start, &interrupted, &mut finder, wanted)?
+            trace::read_within(limit, file, start, &interrupted, &mut finder, search)?
         }
     };
     let trace = trace.with_threads(&args.trace)?;

@@ -80,7 +80,7 @@ fn choose(
         None if spans.is_empty() && model.by_tid(tid).any(is_dead) => {
             bail!("thread {tid} ended before {from}, the start of the range")
         }
-        None if spans.is_empty() => bail!("no thread {tid} in the trace; {}", busiest(model)),
+        None if spans.is_empty() => bail!("no thread {tid} in the trace{}", busiest(model)),
         None => {
             let times: Vec<_> = spans
                 .iter()
@@ -119,7 +119,7 @@ fn not_there(model: &Model, text: &str, from: u64, to: Option<u64>) -> String {
         let who = match dead[..] {
             [] => {
                 return format!(
-                    "no thread named {text} in the trace{since}; {}",
+                    "no thread named {text} in the trace{since}{}",
                     busiest(model)
                 );
             }
@@ -153,7 +153,7 @@ fn not_there(model: &Model, text: &str, from: u64, to: Option<u64>) -> String {
     )
 }
 
-/// The threads that worked the longest.
+/// The threads that worked the longest, as the end of a sentence; empty if the model does not have their activity.
 fn busiest(model: &Model) -> String {
     let (from, to) = model.span;
     let work = |id| Some((model.thread(id)?.time_in(Class::Working, from, to), id));
@@ -161,9 +161,12 @@ fn busiest(model: &Model) -> String {
     let mut worked: Vec<_> = all.filter_map(work).collect();
     worked.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
     worked.truncate(NAMED);
+    if worked.first().is_none_or(|(time, _)| *time == 0) {
+        return String::new();
+    }
     let names = worked.iter().map(|(_, id)| words::name(model, *id));
     format!(
-        "the threads that ran the most: {}",
+        "; the threads that ran the most: {}",
         names.collect::<Vec<_>>().join(", ")
     )
 }

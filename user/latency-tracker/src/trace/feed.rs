@@ -2,28 +2,36 @@
 
 //! Feeds the events of a trace into the model.
 
+mod parts;
+
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
+use std::iter::Peekable;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use std::vec::IntoIter;
 
 use anyhow::{Result, bail};
 use lt_common::out;
 use lt_ctf::{Class, Item, Missing, Reader};
-use lt_model::{Builder, Disk, Event, Kept, Model, Release, Wanted, What};
+use lt_model::why::Search;
+use lt_model::{Builder, Disk, Event, Kept, Model, Release, What};
 use lt_proc::Alert;
 use lt_proc::evidence::Evidence;
 
 use super::beside::Beside;
 use super::evidence;
-use super::files;
+use super::files::{self, Decoder};
 use super::identity;
 use super::kinds::{Kind, Named, kind};
-use super::several::{self, NEW, SECOND, nanoseconds};
+use super::several::{self, Gap, NEW, SECOND, nanoseconds};
 use super::steps::{Need, Sink, Steps};
 use super::told::{Saved, Told};
 use super::when::When;
+
+pub(crate) use self::parts::read_in_parts;
 
 /// Number of events between two checks of the clock and the stop flag.
 const OFTEN: u64 = 1 << 16;
@@ -63,7 +71,7 @@ pub(crate) fn read(
         let _ = source.reader.seek(i64::MIN);
         builder = source.pass(Builder::new(), interrupted, None)?;
     }
-    source.end(builder)?.with_threads(trace)
+    source.end(builder.finish())?.with_threads(trace)
 }
 
 /// Reads a trace to its end, passes its events to `beside` as well, and adds facts from `evidence` and `alerts` to the
@@ -96,7 +104,7 @@ pub(crate) fn read_beside(
     let mut builder = source.pass(builder, interrupted, beside)?;
     // Replaces the names in the trace.
     builder.has_disks(evidence::disks(evidence));
-    source.end(builder)
+    source.end(builder.finish())
 }
 
 /// Whether the alert is about a `futex` call that waited for a lock with priority inheritance and acquired it.
@@ -124,16 +132,16 @@ fn cpus_of(list: &str) -> Option<Vec<u32>> {
     (cpus.len() <= MOST).then_some(cpus)
 }
 
-/// Reads a trace with at most `limit` bytes for the model. If the complete model is larger, the first pass keeps only the
-/// waits and their wakers; `wanted` selects the parts that are needed, and a second pass reads them. The first pass also
-/// passes the events to `beside`.
+/// Reads a trace with at most `limit` bytes for the model. If the complete model is larger, the first pass keeps only
+/// the waits and their wakers; the search that `search` returns finds the parts that are needed, and a second pass
+/// reads them. The first pass also passes the events to `beside`.
 pub(crate) fn read_within<B: Beside>(
     limit: usize,
     trace: &Path,
     from: Option<When>,
     interrupted: &AtomicBool,
     beside: &mut B,
-    wanted: impl FnOnce(&Model, &B) -> Result<Wanted>,
+    search: impl FnOnce(&Model, &B) -> Result<Search>,
 ) -> Result<Told> {
     let mut source = Source::open(trace, from.map_or(Keep::All, Keep::Since))?;
     beside.begin(&source.reader);
@@ -141,13 +149,15 @@ pub(crate) fn read_within<B: Beside>(
     builder.limit(limit);
     let builder = source.pass(builder, interrupted, Some(&mut *beside))?;
     if !source.told.switches {
-        return source.end(builder)?.with_threads(trace);
+        return source.end(builder.finish())?.with_threads(trace);
     }
     let builder = match builder.kept() {
         Kept::All => builder,
         Kept::Nothing(bytes) => bail!(too_little(limit, bytes, "begin later, with --from")),
         Kept::Waits => {
-            let wanted = wanted(&builder.finish(), beside)?;
+            let model = builder.finish();
+            let wanted = search(&model, beside)?.all(&model);
+            drop(model);
             let mut builder = Builder::new();
             builder.limit(limit);
             builder.keep_only(wanted);
@@ -164,7 +174,7 @@ pub(crate) fn read_within<B: Beside>(
             builder
         }
     };
-    source.end(builder)
+    source.end(builder.finish())
 }
 
 /// Advice about a limit that is too low.
@@ -199,26 +209,29 @@ pub(crate) fn scan(
     let mut dark = dark.into_iter().peekable();
     steps.begin(&source.reader);
     let frequencies = source.frequencies.clone();
-    let done = source.each(interrupted, |told, got| match got {
-        Got::Event(event) => {
-            told.events += 1;
-            let frequency = frequencies.get(event.trace()).copied().unwrap_or(SECOND);
-            let time = nanoseconds(event.cycles(), frequency);
-            // A gap from 0 on, before a stream starts, precedes all events, even one at time 0.
-            let is_before = |(from, ..): &(u64, u32, u64)| *from < time || *from == 0;
-            while let Some((from, cpu, until)) = dark.next_if(is_before) {
-                steps.lost(from, cpu, until);
+    let done = source.each(interrupted, |told, got| {
+        match got {
+            Got::Event(event) => {
+                told.events += 1;
+                let frequency = frequencies.get(event.trace()).copied().unwrap_or(SECOND);
+                let time = nanoseconds(event.cycles(), frequency);
+                // A gap from 0 on, before a stream starts, precedes all events, even one at time 0.
+                let is_before = |(from, ..): &(u64, u32, u64)| *from < time || *from == 0;
+                while let Some((from, cpu, until)) = dark.next_if(is_before) {
+                    steps.lost(from, cpu, until);
+                }
+                steps.see(time, event);
             }
-            steps.see(time, event);
+            Got::Lost { time, cpu, until } => steps.lost(time, cpu, until),
         }
-        Got::Lost { time, cpu, until } => steps.lost(time, cpu, until),
+        ControlFlow::Continue(())
     });
     source.line.clear();
     done?;
     for (disk, name) in &source.disks {
         steps.disk(*disk, name);
     }
-    source.end(Builder::new())
+    source.end(Model::default())
 }
 
 /// An item of a trace.
@@ -230,6 +243,19 @@ enum Got<'a> {
         cpu: u32,
         until: u64,
     },
+}
+
+/// A pass through the events of a trace.
+struct Pass {
+    builder: Builder,
+    /// The gaps between traces that are still to come.
+    gaps: Peekable<IntoIter<Gap>>,
+    /// Number of events fed into the builder.
+    fed: u64,
+    /// Threads that existed before the trace: perf records them at time 0.
+    found: BTreeMap<i32, Vec<u8>>,
+    /// Names of disks in the trace.
+    disks: BTreeMap<Disk, String>,
 }
 
 /// A trace that is being read.
@@ -299,13 +325,13 @@ impl Source {
     }
 
     /// Returns the result.
-    fn end(mut self, builder: Builder) -> Result<Told> {
+    fn end(mut self, model: Model) -> Result<Told> {
         if self.told.events == 0
             && let Some(fault) = self.told.fault
         {
             return Err(fault.into());
         }
-        self.told.model = builder.finish();
+        self.told.model = model;
         self.told.took = self.begin.elapsed();
         Ok(self.told)
     }
@@ -315,19 +341,27 @@ impl Source {
         &mut self,
         builder: Builder,
         interrupted: &AtomicBool,
-        beside: Option<&mut dyn Beside>,
-    ) -> Result<Builder> {
-        let done = self.feed(builder, interrupted, beside);
-        self.line.clear();
-        done
-    }
-
-    fn feed(
-        &mut self,
-        mut builder: Builder,
-        interrupted: &AtomicBool,
         mut beside: Option<&mut dyn Beside>,
     ) -> Result<Builder> {
+        let mut pass = self.start(builder);
+        let files = files::decoders(&self.reader);
+        if !files.is_empty() {
+            let (begin, end) = files::shown(&self.reader, &self.kernels);
+            pass.builder.has_files(begin, end);
+        }
+        self.go_on(&mut pass, &files, interrupted, |_, time, event| {
+            if let Some(beside) = &mut beside {
+                beside.see(time, event);
+            }
+            ControlFlow::Continue(())
+        })?;
+        pass.disks.extend(self.disks.clone());
+        pass.builder.has_disks(pass.disks);
+        Ok(pass.builder)
+    }
+
+    /// Returns a pass at the start of the trace.
+    fn start(&self, mut builder: Builder) -> Pass {
         if several::has_all_calls(&self.reader, &self.kernels) {
             builder.has_all_calls();
         }
@@ -342,19 +376,26 @@ impl Source {
         {
             builder.has_stream(cpu, begin, end);
         }
-        let gaps = self.told.gaps.clone();
-        let mut gaps = gaps.into_iter().peekable();
-        let mut fed = 0u64;
-        // Threads that existed before the trace: perf records them at time 0.
-        let mut found: BTreeMap<i32, Vec<u8>> = BTreeMap::new();
-        let named: Vec<_> = self.reader.classes().map(Named::of).collect();
-        let mut disks: BTreeMap<Disk, String> = BTreeMap::new();
-        let keep = self.keep;
-        let files = files::decoders(&self.reader);
-        if !files.is_empty() {
-            let (begin, end) = files::shown(&self.reader, &self.kernels);
-            builder.has_files(begin, end);
+        Pass {
+            builder,
+            gaps: self.told.gaps.clone().into_iter().peekable(),
+            fed: 0,
+            found: BTreeMap::new(),
+            disks: BTreeMap::new(),
         }
+    }
+
+    /// Feeds the next events of the trace into the builder of a pass. Before each event, calls `before` with its time,
+    /// ns, and the event; ends without the event if `before` breaks.
+    fn go_on(
+        &mut self,
+        pass: &mut Pass,
+        files: &[Option<Decoder>],
+        interrupted: &AtomicBool,
+        mut before: impl FnMut(&Pass, u64, &lt_ctf::Event<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let named: Vec<_> = self.reader.classes().map(Named::of).collect();
+        let keep = self.keep;
         let kinds = std::mem::take(&mut self.kinds);
         let (releases, frequencies) = (self.releases.clone(), self.frequencies.clone());
         let done = self.each(interrupted, |told, got| {
@@ -362,16 +403,15 @@ impl Source {
                 Got::Event(event) => event,
                 Got::Lost { time, cpu, until } => {
                     let what = What::Lost { until };
-                    return builder.feed(&Event { time, cpu, what });
+                    pass.builder.feed(&Event { time, cpu, what });
+                    return ControlFlow::Continue(());
                 }
             };
-            told.events += 1;
             let of = event.trace();
             let frequency = frequencies.get(of).copied().unwrap_or(SECOND);
             let time = nanoseconds(event.cycles(), frequency);
-            if let Some(beside) = &mut beside {
-                beside.see(time, event);
-            }
+            before(pass, time, event)?;
+            told.events += 1;
             let cpu = event.cpu().unwrap_or(0);
             let file = files.get(event.class_index()).and_then(Option::as_ref);
             let file = file.and_then(|decoder| decoder.event(event));
@@ -379,59 +419,58 @@ impl Source {
             let Some(kind) = kind.and_then(Option::as_ref) else {
                 let named = named.get(event.class_index()).copied().flatten();
                 if let Some((disk, name)) = named.and_then(|named| named.disk(event)) {
-                    disks.insert(disk, name.into_owned());
+                    pass.disks.insert(disk, name.into_owned());
                 }
                 if let Some(file) = &file {
-                    builder.feed_file(time, cpu, file);
+                    pass.builder.feed_file(time, cpu, file);
                 }
-                return;
+                return ControlFlow::Continue(());
             };
             let release = releases.get(of).copied().unwrap_or(NEW);
             let Some(what) = kind.what(event, release) else {
-                return;
+                return ControlFlow::Continue(());
             };
             if let What::There { tid, name } = what
                 && time == 0
             {
-                found.insert(tid, name.to_vec());
-                return;
+                pass.found.insert(tid, name.to_vec());
+                return ControlFlow::Continue(());
             }
-            if fed == 0 {
+            if pass.fed == 0 {
                 match keep {
                     Keep::All => {}
-                    Keep::Since(from) => builder.forget_before(from.since(time)),
-                    Keep::Nothing => builder.forget_before(u64::MAX),
+                    Keep::Since(from) => pass.builder.forget_before(from.since(time)),
+                    Keep::Nothing => pass.builder.forget_before(u64::MAX),
                 }
-                for (tid, name) in std::mem::take(&mut found) {
+                for (tid, name) in std::mem::take(&mut pass.found) {
                     let what = What::There { tid, name: &name };
-                    builder.feed(&Event { time, cpu, what });
+                    pass.builder.feed(&Event { time, cpu, what });
                 }
             }
             // A gap comes after the events at its start, such as the last event of a packet that is cut off.
-            while let Some(gap) = gaps.next_if(|gap| gap.from < time) {
+            while let Some(gap) = pass.gaps.next_if(|gap| gap.from < time) {
                 let (time, cpu, until) = (gap.from, gap.cpu, gap.until);
                 let what = What::Lost { until };
-                builder.feed(&Event { time, cpu, what });
+                pass.builder.feed(&Event { time, cpu, what });
             }
-            fed += 1;
+            pass.fed += 1;
             told.switches |= matches!(what, What::Switch { .. });
-            builder.feed(&Event { time, cpu, what });
+            pass.builder.feed(&Event { time, cpu, what });
             if let Some(file) = &file {
-                builder.feed_file(time, cpu, file);
+                pass.builder.feed_file(time, cpu, file);
             }
+            ControlFlow::Continue(())
         });
+        self.line.clear();
         self.kinds = kinds;
-        done?;
-        disks.extend(self.disks.clone());
-        builder.has_disks(disks);
-        Ok(builder)
+        done
     }
 
-    /// Calls `each` with every item of the trace, in order of time.
+    /// Calls `each` with the next items of the trace, in order of time, until it breaks.
     fn each(
         &mut self,
         interrupted: &AtomicBool,
-        mut each: impl FnMut(&mut Told, Got<'_>),
+        mut each: impl FnMut(&mut Told, Got<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         let told = &mut self.told;
         // A second pass starts its counts from 0.
@@ -453,7 +492,11 @@ impl Source {
             }
             match self.reader.next() {
                 Ok(None) => break,
-                Ok(Some(Item::Event(event))) => each(told, Got::Event(&event)),
+                Ok(Some(Item::Event(event))) => {
+                    if each(told, Got::Event(&event)).is_break() {
+                        break;
+                    }
+                }
                 Ok(Some(Item::Lost(lost))) => {
                     let count = match lost.what {
                         Missing::Events => &mut told.lost,
@@ -467,7 +510,9 @@ impl Source {
                         let frequency = self.frequencies.get(lost.trace).copied();
                         let at = |cycles| nanoseconds(cycles, frequency.unwrap_or(SECOND));
                         let (time, until) = (at(lost.cycles.0), at(lost.cycles.1));
-                        each(told, Got::Lost { time, cpu, until });
+                        if each(told, Got::Lost { time, cpu, until }).is_break() {
+                            break;
+                        }
                     }
                 }
                 // An unreadable event is no reason to discard the others.
@@ -783,12 +828,12 @@ pub(super) mod tests {
         let mut twice = 0;
         for limit in (30_000..650_000).step_by(20_000) {
             let mut is_second = false;
-            let wanted = |_: &Model, (): &()| {
+            let search = |_: &Model, (): &()| {
                 is_second = true;
-                Ok(Wanted::default())
+                Ok(Search::default())
             };
             let interrupted = AtomicBool::new(false);
-            let found = read_within(limit, &trace, None, &interrupted, &mut (), wanted);
+            let found = read_within(limit, &trace, None, &interrupted, &mut (), search);
             if let Ok(found) = found {
                 assert_eq!(found.events, whole.events, "{limit}");
                 twice += u32::from(is_second);

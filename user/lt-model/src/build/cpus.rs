@@ -50,7 +50,7 @@ pub(super) struct Due {
 }
 
 /// The current state of a processor.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Cpu {
     /// The current thread; `Some(None)` if idle, `None` if not known.
     current: Option<Option<ThreadId>>,
@@ -92,14 +92,14 @@ pub(super) struct Cpu {
 }
 
 /// All processors.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Cpus {
     all: Vec<Cpu>,
     pub(super) policy: Policy,
 }
 
 /// How much of the activity is kept.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Policy {
     /// Activity that ended at this time or before is dropped.
     pub(super) keep: u64,

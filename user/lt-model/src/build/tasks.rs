@@ -13,7 +13,7 @@ use crate::event::Priority;
 use crate::ids::{ThreadId, WakerId};
 use crate::intervals::{Doing, Intervals, Stored};
 use crate::list::{push, with_room};
-use crate::locks::Futex;
+use crate::locks::{Futex, Operation};
 use crate::names::Name;
 use crate::sleep::Sleep;
 use crate::state::{Interval, State, Unrecorded};
@@ -21,7 +21,7 @@ use crate::thread::Thread;
 use crate::tiles::Kinds;
 
 /// The current state of a thread.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Task {
     /// Current state, and its start.
     pub(super) state: State,
@@ -95,7 +95,7 @@ impl Task {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tasks {
     pub(super) threads: Vec<Thread>,
     now: Vec<Task>,
@@ -202,6 +202,11 @@ impl Tasks {
     /// Start of the current state of a thread.
     pub(super) fn since(&self, thread: ThreadId) -> u64 {
         self.now[thread.0 as usize].since
+    }
+
+    /// Start of the current state of each thread; of a dead thread, its end.
+    pub(super) fn all_since(&self) -> Vec<u64> {
+        self.now.iter().map(|task| task.since).collect()
     }
 
     /// Puts a thread into another state from now on.
@@ -558,6 +563,10 @@ impl Tasks {
             return true;
         };
         let task = &self.now[thread.0 as usize];
+        if let Some(lock) = task.futex.filter(|of| of.operation == Operation::Lock) {
+            // The thread may have spun before. The wakeup may also show since when it waits for the next owner.
+            return wanted.has_thread(thread, lock.since.min(task.since), u64::MAX);
+        }
         match task.state {
             State::Blocked(..) | State::Unknown(_) => wanted.has_thread(thread, task.since, time),
             // The sleep that the wakeup ends is still to come.

@@ -13,11 +13,11 @@
 //! Working, interrupted, blocked and unknown time add up exactly to the range. Before a thread exists, its closest
 //! existing ancestor stands in for it, since only this ancestor could have created the thread sooner.
 
-use crate::{Interval, Model, State, ThreadId, Unrecorded, Wanted};
+use crate::{Interval, Model, State, ThreadId, Unrecorded};
 
 use super::beside::Nothing;
 use super::cause::{Cause, plain};
-use super::path::{Wait, Waited, absent, own_waits, waits, want};
+use super::path::{Wait, Waited, absent, own_waits, waits};
 use super::runnable;
 use super::stays::{Added, Stay, Stays};
 
@@ -39,53 +39,38 @@ pub struct Segment {
 /// The time of a thread between two times, with its ancestors for the time before its creation.
 #[must_use]
 pub fn delays(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Segment> {
-    let mut segments = Vec::new();
-    let (mut id, mut end) = (thread, to);
-    while from < end {
-        let birth = parent(model, id).filter(|(birth, _)| from < *birth && *birth < end);
-        let begin = birth.map_or(from, |(birth, _)| birth);
-        let waits = waits(model, id, begin, end);
-        segments.push(Segment {
-            thread: id,
+    let segment = |(thread, begin, end)| {
+        let waits = waits(model, thread, begin, end);
+        Segment {
+            thread,
             begin,
             end,
-            states: tiles(model, id, (begin, end), &waits),
+            states: tiles(model, thread, (begin, end), &waits),
             waits,
-        });
-        let Some((_, maker)) = birth else { break };
-        (id, end) = (maker, begin);
-    }
-    segments.reverse();
-    segments
+        }
+    };
+    let parts = ancestry(model, thread, from, to);
+    parts.into_iter().map(segment).collect()
 }
 
-/// What a model must contain for the segments of [`delays`], and, with `wakers`, for the [`states`] of each waker
-/// during the wait that it ended; determined from a model that has only the waits ([`crate::Kept::Waits`]).
-#[must_use]
-pub fn wanted_for_delays(
+/// The thread, and the ancestors that stand in for it before its creation, each with its start and end, in time order.
+pub(super) fn ancestry(
     model: &Model,
     thread: ThreadId,
     from: u64,
     to: u64,
-    wakers: bool,
-) -> Wanted {
-    let mut wanted = Wanted::default();
-    let mut add = |id, begin, end| {
-        want(&mut wanted, model, id, (begin, end));
-        if let Some(since) = decides_outside(model, id, begin).last() {
-            wanted.thread(id, since.begin, begin);
-        }
-    };
-    for segment in delays(model, thread, from, to) {
-        add(segment.thread, segment.begin, segment.end);
-        let ended_by_threads = segment.waits.iter().filter(|wait| wait.cause.is_none());
-        for wait in ended_by_threads.filter(|_| wakers) {
-            if let Some(by) = wait.by {
-                add(by, wait.begin, wait.end);
-            }
-        }
+) -> Vec<(ThreadId, u64, u64)> {
+    let mut parts = Vec::new();
+    let (mut id, mut end) = (thread, to);
+    while from < end {
+        let birth = parent(model, id).filter(|(birth, _)| from < *birth && *birth < end);
+        let begin = birth.map_or(from, |(birth, _)| birth);
+        parts.push((id, begin, end));
+        let Some((_, maker)) = birth else { break };
+        (id, end) = (maker, begin);
     }
-    wanted
+    parts.reverse();
+    parts
 }
 
 /// The states of a thread between two times; the stays tile that time.
@@ -183,18 +168,25 @@ fn follows(state: State, outside: bool) -> bool {
 
 /// Whether a thread that is in no recorded call at `time` is outside of all calls, judging by its last states.
 fn is_outside_known(model: &Model, id: ThreadId, time: u64) -> bool {
-    let last = decides_outside(model, id, time).last();
+    let last = decides_outside(model, id, time, STATES).last();
     last.is_some_and(|last| call(last.state).is_some())
 }
 
-/// The last states before `time`, the latest first, back to the state that shows whether the thread is outside of all
-/// calls: a state in a call, or an unknown state.
-fn decides_outside(model: &Model, id: ThreadId, time: u64) -> impl Iterator<Item = Interval> {
-    /// Maximum number of states to examine. A thread without a call for longer may be a kernel thread.
-    const STATES: usize = 1000;
+/// Maximum number of states before a time that are examined to find out whether a thread is outside of all calls. A
+/// thread without a call for longer may be a kernel thread.
+pub(super) const STATES: usize = 1000;
+
+/// The last states before `time`, at most `most`, the latest first, back to the state that shows whether the thread is
+/// outside of all calls: a state in a call, or an unknown state.
+pub(super) fn decides_outside(
+    model: &Model,
+    id: ThreadId,
+    time: u64,
+    most: usize,
+) -> impl Iterator<Item = Interval> {
     let earlier = model.thread(id).map(|thread| thread.between(0, time).rev());
     let mut is_decided = !model.has_all_calls();
-    let states = earlier.into_iter().flatten().take(STATES);
+    let states = earlier.into_iter().flatten().take(most);
     states.take_while(move |of| {
         let shows = matches!(of.state, State::Unknown(_)) || call(of.state).is_some();
         let was_decided = is_decided;

@@ -115,19 +115,15 @@ pub(super) fn own_waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> 
     walk(model, &Nothing, Stores::OwnWaits, thread, (from, to)).waits
 }
 
-/// What a model must contain for the critical path, determined from a model that has only the waits
-/// ([`crate::Kept::Waits`]): the activity of each thread on the path, of threads that ran a timer for it, and of the
-/// processors that were waited for.
-#[must_use]
-pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
-    let mut wanted = Wanted::default();
-    want(&mut wanted, model, thread, (from, to));
-    wanted
-}
-
-/// Adds what a model must contain for the path of a thread between two times, see [`wanted`].
-pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, to): (u64, u64)) {
-    let walk = walk(model, &Nothing, Stores::All, thread, (from, to));
+/// Adds what a model must contain for the path of a thread between two times: the activity of each thread on the path,
+/// of threads that ran a timer for it, and of the processors that were waited for. Returns the path and its waits.
+pub(super) fn want(
+    wanted: &mut Wanted,
+    model: &Model,
+    thread: ThreadId,
+    range: (u64, u64),
+) -> (Vec<Piece>, Vec<Wait>) {
+    let walk = walk(model, &Nothing, Stores::All, thread, range);
     let mut waits = walk.waits.iter().peekable();
     for piece in &walk.pieces {
         // In time order, which makes adding fast.
@@ -135,11 +131,12 @@ pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, 
             wanted.thread(wait.thread, wait.begin, wait.end);
         }
         wanted.thread(piece.thread, piece.begin, piece.end);
-        for waited in handled(model, piece.thread, piece.end) {
-            let (begin, end) = waited.inside;
-            wanted.thread(waited.thread, begin, end);
-            if let Some(cpu) = waited.cpu {
-                wanted.processor(cpu, waited.begin, waited.end);
+        if let Some((handler, inside)) = handler(model, piece.thread, piece.end) {
+            wanted.thread(handler, inside.0, inside.1);
+            for waited in waits_of_handler(model, handler, inside) {
+                if let Some(cpu) = waited.cpu {
+                    wanted.processor(cpu, waited.begin, waited.end);
+                }
             }
         }
         if let (true, Some(cpu)) = (piece.cause.is_runnable(), piece.cpu) {
@@ -150,6 +147,7 @@ pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, 
     for (thread, begin, end) in walk.cut {
         wanted.thread(thread, begin, end);
     }
+    (walk.pieces, walk.waits)
 }
 
 /// Returns the waits for a CPU of the softirq or interrupt thread that ended the sleep of `thread` at `end`, by running
@@ -157,10 +155,15 @@ pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, 
 /// sleep, or if the due time is known: the path then follows that thread.
 #[must_use]
 pub fn handled(model: &Model, thread: ThreadId, end: u64) -> Vec<Piece> {
-    waits_of_handler(model, thread, end).unwrap_or_default()
+    let handler = handler(model, thread, end);
+    handler.map_or_else(Vec::new, |(handler, inside)| {
+        waits_of_handler(model, handler, inside)
+    })
 }
 
-fn waits_of_handler(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Piece>> {
+/// The softirq or interrupt thread that ended the sleep of `thread` at `end`, unless the due time is known; with the
+/// start of the sleep and the time of the wakeup.
+fn handler(model: &Model, thread: ThreadId, end: u64) -> Option<(ThreadId, (u64, u64))> {
     let mut ending = model.thread(thread)?.between(end.checked_sub(1)?, end);
     let sleep = ending.find(|interval| interval.end == end)?;
     let waker = model.waker(sleep.waker?)?;
@@ -168,8 +171,15 @@ fn waits_of_handler(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Pie
         return None;
     };
     let inside = (sleep.begin, waker.time);
+    (inside.0 < inside.1).then_some((handler, inside))
+}
+
+/// The waits of a softirq or interrupt thread for a CPU since its last wakeup, in the time `inside`.
+fn waits_of_handler(model: &Model, handler: ThreadId, inside: (u64, u64)) -> Vec<Piece> {
     let mut waits = Vec::new();
-    for interval in model.thread(handler)?.between(inside.0, inside.1) {
+    let thread = model.thread(handler);
+    let intervals = thread.map(|thread| thread.between(inside.0, inside.1));
+    for interval in intervals.into_iter().flatten() {
         match interval.state {
             State::Waiting | State::Preempted => waits.push(Piece {
                 begin: interval.begin.max(inside.0),
@@ -185,7 +195,7 @@ fn waits_of_handler(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Pie
             State::Running(_) | State::Interrupted(_) => {}
         }
     }
-    Some(waits)
+    waits
 }
 
 /// What a walk stores.

@@ -29,8 +29,8 @@ pub(super) fn finder(args: &DelaysArgs) -> Finder {
 }
 
 /// Returns an error if --from or --to names an event of one thread: only a complete model shows which thread was
-/// running at an event.
-pub(super) fn needs_no_processor(args: &DelaysArgs) -> Result<()> {
+/// running at an event. `option` is the option due to which the model is not complete.
+pub(super) fn needs_no_processor(args: &DelaysArgs, option: &str) -> Result<()> {
     let points = [&args.from, &args.to].into_iter().flatten();
     for point in points {
         if let Point::Event(Mark {
@@ -39,7 +39,7 @@ pub(super) fn needs_no_processor(args: &DelaysArgs) -> Result<()> {
         }) = point
         {
             bail!(
-                "{name}:{tid} cannot be found with --max-memory, since the first pass does not keep which thread \
+                "{name}:{tid} cannot be found with {option}, since the first pass does not keep which thread \
                  ran where: give its time instead"
             );
         }
