@@ -33,7 +33,7 @@ use lt_model::tables::By;
 use self::args::TableArgs;
 use self::feed::{Disks, Feed};
 use self::heat::Heat;
-pub(super) use self::needs::Subject;
+pub(crate) use self::needs::Subject;
 use self::operations::Operations;
 use self::view::Report;
 use super::flame::Stacks;

@@ -5,7 +5,7 @@
 use anyhow::{Result, bail};
 use lt_model::tables::{Analysis, By, Kind, PacketEvents, Recorded};
 
-use crate::trace::Need;
+use crate::trace::{FUTEXES, Need};
 
 /// An analysis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +51,8 @@ const ISSUE: Need = Need::Event(&["block_rq_issue"]);
 /// Shows which threads share descriptors.
 const FORK: Need = Need::Event(&["sched_process_fork"]);
 const COMPLETE: Need = Need::Event(&["block_rq_complete"]);
-const CONTENDED: Need = Need::Event(&["contention_begin", "lock_contention_begin"]);
-const ACQUIRED: Need = Need::Event(&["contention_end", "lock_contention_end"]);
+const CONTENDED: Need = Need::Event(&["lock_contention_begin", "contention_begin"]);
+const ACQUIRED: Need = Need::Event(&["lock_contention_end", "contention_end"]);
 const QUEUED: Need = Need::Event(&["workqueue_queue_work"]);
 const STARTED: Need = Need::Event(&["workqueue_execute_start"]);
 const ENDED: Need = Need::Event(&["workqueue_execute_end"]);
@@ -109,7 +109,9 @@ impl Subject {
     }
 
     /// Events whose streams the analysis needs for this grouping. A CPU counts as recorded only while all of these
-    /// events are recorded there, apart from events that the whole trace lacks.
+    /// events are recorded there, apart from events that the whole trace lacks. `record` records these events, so all
+    /// events that [`Self::analysis`] asks for are here, unless LTTng does not have them, or lacks others without which
+    /// they show nothing.
     pub(super) fn needs(self, by: By) -> &'static [Need] {
         match self {
             Self::Wakeups => &[SWITCH, WAKING, WAKEUP],
@@ -118,20 +120,44 @@ impl Subject {
                 WAKING,
                 WAKEUP,
                 HANDLER,
+                HANDLED,
                 SOFTIRQ,
+                SOFTIRQ_END,
                 TIMER,
+                TIMER_END,
                 IRQ_WORK,
                 Need::Calls,
                 Need::Returns,
             ],
-            Self::Sleeps => &[SWITCH, WAKING, WAKEUP, HANDLER, SOFTIRQ, TIMER, IRQ_WORK],
+            Self::Sleeps => &[
+                SWITCH,
+                WAKING,
+                WAKEUP,
+                HANDLER,
+                HANDLED,
+                SOFTIRQ,
+                SOFTIRQ_END,
+                TIMER,
+                TIMER_END,
+                IRQ_WORK,
+            ],
             Self::Cpu => &[SWITCH],
             Self::Irq => &[HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, RAISE],
             Self::Syscalls => &[SWITCH, Need::Calls, Need::Returns, FORK],
             Self::Io => &[INSERT, ISSUE, COMPLETE],
             Self::Locks => &[SWITCH, Need::Futex, Need::Returns, CONTENDED, ACQUIRED],
             Self::Work => &[SWITCH, QUEUED, STARTED, ENDED],
-            Self::Reclaim => &[SWITCH, DIRECT, MEMCG, COMPACTION, KSWAPD],
+            Self::Reclaim => &[
+                SWITCH,
+                DIRECT,
+                DIRECT_END,
+                MEMCG,
+                MEMCG_END,
+                KSWAPD,
+                KSWAPD_END,
+                COMPACTION,
+                COMPACTION_END,
+            ],
             Self::Net => &[
                 SWITCH,
                 SOFTIRQ,
@@ -143,6 +169,23 @@ impl Subject {
                 TO_SEND,
                 SENT,
             ],
+        }
+    }
+
+    /// The tracepoints of LTTng that the analysis needs. LTTng has none for compaction.
+    pub(crate) fn tracepoints(self) -> impl Iterator<Item = &'static str> {
+        let needs = self.needs(By::Object).iter();
+        let needs = needs.filter(|need| ![COMPACTION, COMPACTION_END].contains(need));
+        needs.filter_map(|need| need.in_lttng())
+    }
+
+    /// The system calls that the analysis needs; `*` stands for all.
+    pub(crate) fn syscalls(self) -> &'static [&'static str] {
+        let has = |need| self.needs(By::Object).contains(&need);
+        match (has(Need::Calls), has(Need::Futex)) {
+            (true, _) => &["*"],
+            (false, true) => &FUTEXES,
+            (false, false) => &[],
         }
     }
 
@@ -181,7 +224,7 @@ impl Subject {
     ///
     /// # Errors
     /// Names the events that are missing, and how to record them.
-    pub(super) fn analysis(
+    pub(crate) fn analysis(
         self,
         has: &dyn Fn(Need) -> bool,
     ) -> Result<(Analysis, Vec<&'static str>)> {
@@ -526,9 +569,9 @@ mod tests {
             }
         }
         // Where the stream of these events has not started, a CPU counts as unrecorded.
-        let starts = [HANDLER, SOFTIRQ, TIMER, IRQ_WORK];
+        let mut irqs = irqs.into_iter().chain([IRQ_WORK]);
         let needs = Subject::Sleeps.needs(By::Thread);
-        assert!(starts.iter().all(|start| needs.contains(start)));
+        assert!(irqs.all(|irq| needs.contains(&irq)));
         // Where the stream of system calls has not started, it is not known which call a thread is in.
         let by_call = Subject::Sleeps.needs(By::Call);
         assert!(needs.iter().all(|need| by_call.contains(need)));
@@ -537,6 +580,52 @@ mod tests {
         }
         // Where the stream of forks has not started, files are unknown.
         assert!(Subject::Syscalls.needs(By::Object).contains(&FORK));
+    }
+
+    /// What LTTng lacks, and what shows nothing without it or adds nothing to what LTTng has.
+    const NOT_RECORDED: [Need; 8] = [
+        COMPACTION,
+        COMPACTION_END,
+        GRO,
+        COPIED,
+        TO_DRIVER,
+        OF_PERF,
+        WHEEL,
+        Need::Thread,
+    ];
+
+    #[test]
+    fn all_events_that_an_analysis_asks_for_are_recorded_for_it() {
+        for subject in [
+            Subject::Wakeups,
+            Subject::Sleeps,
+            Subject::Cpu,
+            Subject::Irq,
+            Subject::Syscalls,
+            Subject::Io,
+            Subject::Locks,
+            Subject::Work,
+            Subject::Reclaim,
+            Subject::Net,
+        ] {
+            let needs = subject.needs(By::Object);
+            let names: Vec<&str> = subject.tracepoints().collect();
+            for has_any in [true, false] {
+                let has = |need: Need| {
+                    let is_recorded = match need {
+                        Need::Event(of) | Need::Always(of) => names.contains(&of[0]),
+                        Need::AllCalls | Need::NoVectors | Need::Frees(_) => true,
+                        need => needs.contains(&need),
+                    };
+                    let is_it = |of: &Need| of.always() == need.always();
+                    let is_known = is_recorded || NOT_RECORDED.iter().any(is_it);
+                    assert!(is_known, "{subject:?}: {need:?}");
+                    has_any
+                };
+                assert_eq!(subject.analysis(&has).is_ok(), has_any, "{subject:?}");
+                subject.without(&has);
+            }
+        }
     }
 
     #[test]
