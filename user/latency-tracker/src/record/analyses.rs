@@ -91,9 +91,10 @@ impl Analysis {
             Self::Sleeps => &[&OF_THREADS, &OF_INTERRUPTS, &["block_rq_complete"]],
             Self::Syscalls => &[&OF_FILES],
             Self::Io => &[&OF_REQUESTS],
+            Self::Work => &[&OF_INTERRUPTS, &OF_FORKS],
             Self::Reclaim => &[&OF_FORKS],
             Self::Net => &[&OF_HANDLERS, &OF_FORKS],
-            Self::Irq | Self::Locks | Self::Work => &[],
+            Self::Irq | Self::Locks => &[],
         };
         let needs = self.subject().into_iter().flat_map(Subject::tracepoints);
         let more = more.iter().flat_map(|group| group.iter().copied());

@@ -91,6 +91,42 @@ const OF_PERF: Need = Need::Event(&["netif_rx", "netif_receive_skb", "net_dev_st
 /// perf takes less time than this to enable all events on all CPUs, ns.
 const SETTLE: u64 = 1_000_000_000;
 
+/// The hint that not all interrupts are recorded.
+macro_rules! without_interrupts {
+    ($has:expr, $who:literal) => {
+        match $has(Need::NoVectors) {
+            true => concat!(
+                "irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* are not all in this trace: ",
+                $who,
+                " is the named thread, or an interrupt of it; record with -e 'irq_*' -e 'timer_hrtimer_expire_*'"
+            ),
+            false => concat!(
+                "irq_handler_*, irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* are not all in this trace, nor \
+                 is it known to be of arm64: ",
+                $who,
+                " is the named thread, or an interrupt of it; record with -e 'irq_*' -e 'timer_hrtimer_expire_*' and, on \
+                 x86, -e 'x86_irq_vectors_*'"
+            ),
+        }
+    };
+}
+
+/// The recorded events that show what woke a thread, or queued a work item.
+fn recorded(has: &dyn Fn(Need) -> bool) -> Recorded {
+    let always = |needs: &[Need]| needs.iter().all(|need| has(need.always()));
+    let vectors = always(&[IRQ_WORK]);
+    Recorded {
+        wakings: has(WAKING),
+        handlers: always(&[HANDLER, HANDLED]),
+        softirqs: always(&[SOFTIRQ, SOFTIRQ_END]),
+        timers: always(&[TIMER, TIMER_END]),
+        ipis: vectors || has(Need::NoVectors),
+        wheel: always(&[WHEEL]),
+        calls: has(Need::AllCalls),
+        vectors,
+    }
+}
+
 impl Subject {
     /// The name of the subcommand.
     pub(super) fn name(self) -> &'static str {
@@ -146,7 +182,19 @@ impl Subject {
             Self::Syscalls => &[SWITCH, Need::Calls, Need::Returns, FORK],
             Self::Io => &[INSERT, ISSUE, COMPLETE],
             Self::Locks => &[SWITCH, Need::Futex, Need::Returns, CONTENDED, ACQUIRED],
-            Self::Work => &[SWITCH, QUEUED, STARTED, ENDED],
+            Self::Work => &[
+                SWITCH,
+                QUEUED,
+                STARTED,
+                ENDED,
+                HANDLER,
+                HANDLED,
+                SOFTIRQ,
+                SOFTIRQ_END,
+                TIMER,
+                TIMER_END,
+                IRQ_WORK,
+            ],
             Self::Reclaim => &[
                 SWITCH,
                 DIRECT,
@@ -251,36 +299,13 @@ impl Subject {
                         "no event sched_waking; record with -e sched_waking",
                     )?;
                 }
-                let wakings = has(WAKING);
                 if self == Self::Wakeups {
+                    let wakings = has(WAKING);
                     return Ok((Analysis::Wakeups { wakings }, hints));
                 }
-                let always = |needs: &[Need]| needs.iter().all(|need| has(need.always()));
-                let vectors = always(&[IRQ_WORK]);
-                let recorded = Recorded {
-                    wakings,
-                    handlers: always(&[HANDLER, HANDLED]),
-                    softirqs: always(&[SOFTIRQ, SOFTIRQ_END]),
-                    timers: always(&[TIMER, TIMER_END]),
-                    ipis: vectors || has(Need::NoVectors),
-                    wheel: always(&[WHEEL]),
-                    calls: has(Need::AllCalls),
-                    vectors,
-                };
+                let recorded = recorded(has);
                 if !recorded.has_interrupts() {
-                    hints.push(match has(Need::NoVectors) {
-                        false => {
-                            "irq_handler_*, irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* are not all in \
-                             this trace, nor is it known to be of arm64: a waker is the named thread, or an interrupt of \
-                             it; record with -e 'irq_*' -e 'timer_hrtimer_expire_*' and, on x86, -e \
-                             'x86_irq_vectors_*'"
-                        }
-                        true => {
-                            "irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* are not all in this trace: a waker \
-                             is the named thread, or an interrupt of it; record with -e 'irq_*' -e \
-                             'timer_hrtimer_expire_*'"
-                        }
-                    });
+                    hints.push(without_interrupts!(has, "a waker"));
                 }
                 Analysis::Sleeps(recorded)
             }
@@ -364,8 +389,8 @@ impl Subject {
                          -e 'workqueue_*'"
                     ),
                     (false, true) => hints.push(
-                        "no event workqueue_queue_work: how long work items waited is not recorded; record with -e \
-                         workqueue_queue_work",
+                        "no event workqueue_queue_work: how long work items waited, and what queued them, is not \
+                         recorded; record with -e workqueue_queue_work",
                     ),
                     (true, false) => hints.push(
                         "no event workqueue_execute_end: how long work items ran is not recorded; record with -e \
@@ -374,7 +399,12 @@ impl Subject {
                     (true, true) => {}
                 }
                 thread()?;
-                Analysis::Work
+                let recorded = recorded(has);
+                if has(QUEUED) && !recorded.has_interrupts() {
+                    hints.push(without_interrupts!(has, "a queuer"));
+                }
+                let ends = has(ENDED.always());
+                Analysis::Work { recorded, ends }
             }
             Self::Reclaim => {
                 let kinds = [
@@ -549,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_the_waker_only_if_interrupts_are_recorded() {
+    fn a_thread_is_the_waker_or_queuer_only_if_interrupts_are_recorded() {
         let irqs = [HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, TIMER, TIMER_END];
         for vectors in [IRQ_WORK, Need::NoVectors] {
             let irqs: Vec<Need> = irqs.into_iter().chain([vectors]).collect();
@@ -557,21 +587,28 @@ mod tests {
                 let has = |need: Need| {
                     let is = |of: &Need| of.always() == need;
                     let is_left = irqs.iter().any(is) && !lacks.as_ref().is_some_and(is);
-                    is_left || [SWITCH, WAKING].contains(&need)
+                    is_left || [SWITCH, WAKING, QUEUED, STARTED, ENDED].contains(&need)
                 };
-                let (analysis, hints) = Subject::Sleeps.analysis(&has).unwrap();
-                let Analysis::Sleeps(recorded) = analysis else {
-                    panic!("{analysis:?}")
-                };
-                assert_eq!(recorded.has_interrupts(), lacks.is_none(), "{lacks:?}");
-                assert_eq!(hints.is_empty(), lacks.is_none(), "{hints:?}");
-                assert!(recorded.wakings && !recorded.calls);
+                for (subject, who) in [(Subject::Sleeps, "a waker"), (Subject::Work, "a queuer")] {
+                    let (analysis, hints) = subject.analysis(&has).unwrap();
+                    let (Analysis::Sleeps(recorded) | Analysis::Work { recorded, .. }) = analysis
+                    else {
+                        panic!("{analysis:?}")
+                    };
+                    assert_eq!(recorded.has_interrupts(), lacks.is_none(), "{lacks:?}");
+                    assert_eq!(hints.is_empty(), lacks.is_none(), "{hints:?}");
+                    assert!(hints.iter().all(|hint| hint.contains(who)), "{hints:?}");
+                    assert!(recorded.wakings && !recorded.calls);
+                }
             }
         }
         // Where the stream of these events has not started, a CPU counts as unrecorded.
-        let mut irqs = irqs.into_iter().chain([IRQ_WORK]);
+        let irqs = irqs.into_iter().chain([IRQ_WORK]);
+        for subject in [Subject::Sleeps, Subject::Work] {
+            let needs = subject.needs(By::Thread);
+            assert!(irqs.clone().all(|irq| needs.contains(&irq)), "{subject:?}");
+        }
         let needs = Subject::Sleeps.needs(By::Thread);
-        assert!(irqs.all(|irq| needs.contains(&irq)));
         // Where the stream of system calls has not started, it is not known which call a thread is in.
         let by_call = Subject::Sleeps.needs(By::Call);
         assert!(needs.iter().all(|need| by_call.contains(need)));
