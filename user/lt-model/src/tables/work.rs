@@ -28,6 +28,7 @@ use crate::names::Name;
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     since: Mark,
+    function: Option<u64>,
     workqueue: Option<Name>,
     queuer: Trigger,
     /// Whether it was queued again.
@@ -83,6 +84,7 @@ impl Works {
     fn queue(&mut self, ground: &mut Ground, seen: &Seen<'_>, item: &Work<'_>) {
         let new = Waiting {
             since: ground.mark(seen.time),
+            function: item.function,
             workqueue: item.workqueue.map(|name| ground.names.number(name)),
             queuer: self.queuer(ground, seen),
             again: false,
@@ -101,12 +103,16 @@ impl Works {
             self.queued.miss(seen.time, None, ground.why());
             *earlier = new;
         }
-        (earlier.again, earlier.workqueue, earlier.queuer) = (true, workqueue, queuer);
+        (earlier.again, earlier.function) = (true, new.function);
+        (earlier.workqueue, earlier.queuer) = (workqueue, queuer);
     }
 
     fn start(&mut self, ground: &mut Ground, seen: &Seen<'_>, item: &Work<'_>) {
         let who = ground.who(seen);
-        let waiting = self.waiting.remove(&item.work);
+        // The memory of an item that was cancelled may be used for an item that the kernel inserts without queueing it.
+        let functions = |of: &Waiting| of.function.zip(item.function);
+        let is_it = |of: &Waiting| functions(of).is_none_or(|(one, other)| one == other);
+        let waiting = self.waiting.remove(&item.work).filter(is_it);
         let known = waiting.filter(|waiting| !ground.spans(waiting.since));
         let workqueue = known.and_then(|waiting| waiting.workqueue);
         let queuer = known.map_or(Trigger::Unrecorded, |waiting| waiting.queuer);

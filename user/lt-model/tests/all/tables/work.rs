@@ -324,6 +324,24 @@ fn a_queuer_that_may_be_another_one_is_not_known() {
     }
 }
 
+/// The first item was cancelled, and its memory is used for an item that is not queued, but inserted before others.
+#[test]
+fn an_item_with_another_function_has_not_waited_and_has_no_queuer() {
+    let mut all = workers();
+    all.push(queue(10, 1, 1));
+    let inserted = Work {
+        stage: WorkStage::Started,
+        work: 1,
+        function: Some(0xee),
+        workqueue: None,
+    };
+    all.extend([seen(15, 0, Step::Work(inserted)), end(16, 0, 1)]);
+    let found = tables_of(WORK, Range::all(9), None, &all);
+    let (queued, work) = (&found.tables[0], &found.tables[1]);
+    assert_eq!((took(queued), queued.missed), (vec![], missed(0, 1)));
+    assert_eq!(queuers(work), [Trigger::Unrecorded]);
+}
+
 #[test]
 fn a_queuer_on_an_idle_or_unknown_cpu_is_not_recorded() {
     let with_tid = |tid| Seen {
