@@ -7,13 +7,13 @@
 //!
 //! An item that is queued again before it starts was cancelled meanwhile, was moved to the end of the queue
 //! (`mod_delayed_work()`), or had just been taken by a worker. No event shows the reason, so the wait is not measured.
-//! If the item was queued on two workqueues, or by two threads, the workqueue from which it starts, or the thread, is not
-//! known, either. After a gap, neither is known: the item may have run in the gap, and its memory may be used for an item
-//! of another workqueue.
+//! If the item was queued on two workqueues, or by two threads, the workqueue from which it starts, or the thread, is
+//! not known, either. After a gap, neither is known: the item may have run in the gap, and its memory may be used for an
+//! item of another workqueue.
 //!
 //! The thread that queues an item is found as the waker of a thread is (`trigger.rs`). If that thread is a worker, the
-//! item that it runs is named instead, since a worker serves all. What queued that item, in turn, need not be the cause:
-//! it may have been queued several times, and only the first queueing of a waiting item has an event.
+//! item that it runs is named instead, since a worker serves all. What queued that item, in turn, need not be the
+//! cause: it may have been queued several times, and only the first queueing of a waiting item has an event.
 
 use foldhash::HashMap;
 
