@@ -8,8 +8,8 @@ usage: analyze_live.py BORN AWAKE SLEPT LAST LINE DEVICE PACKETS
 It compares wakeups, waits of preempted tasks, calls, and reclaims of the tasks with ids after BORN, up to LAST, and not
 in /tmp/alive; their futex calls once more, with operation and address; sleeps of those with ids after AWAKE, up to
 SLEPT; handlers of LINE; softirqs HI, and the time from their raise to their start; requests of DEVICE, in the queue and
-at the device; and work items of lt_works, waiting and running. /tmp has the alerts of each instance, and the report of
-each analysis as JSON. The loopback device sent and received PACKETS packets.
+at the device; and work items of lt_works, waiting and running, with the thread that queued each. /tmp has the alerts of
+each instance, and the report of each analysis as JSON. The loopback device sent and received PACKETS packets.
 
 The probes of the module and of the tracer are two functions on one tracepoint, and read the clock one after the other.
 So times differ a little, but no limit is needed: both probes record an operation's start before either records its end,
@@ -203,8 +203,14 @@ def main(born, awake, slept, last, line, device, packets):
 
     # Other items of the kernel may be queued again before they start. The tracker knows which of them were cancelled,
     # but no event shows it. The items of the load are queued once.
-    live = alerts("works", of_items, part_of=waiting)
-    compare("work items, waiting", recorded(table_of("work", "queued", ("lost",)), of_item), live, 50)
+    def queued_by(case):
+        # A timer is no thread.
+        return case.get("queued_by", {}).get("tid", 0)
+
+    live = alerts("works", of_items, lambda fields: int(fields["by_tid"]), waiting)
+    trace = recorded(table_of("work", "queued", ("lost",)), of_item, queued_by)
+    for one, other in compare("work items, waiting", trace, live, 50):
+        assert one == other, (one, other)
     live = alerts("works", of_items, lambda fields: int(fields["tid"]), running)
     trace = recorded(table_of("work", "work"), of_item, lambda case: case["thread"]["tid"])
     for one, other in compare("work items, running", trace, live, 50):

@@ -36,6 +36,7 @@ mod verdict;
 pub(crate) mod words;
 
 pub(crate) use self::args::{AnalyzeArgs, EXAMPLES};
+pub(crate) use self::tables::Subject;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -51,7 +52,6 @@ use self::lanes::{bars_in_picture, bars_of_each};
 use self::page::Limits;
 use self::parquet::{Alerts, Output};
 use self::picture::{Picture, Way};
-use self::tables::Subject;
 use crate::trace::{self, When};
 
 /// Runs an analysis. `alerts` reads the alerts that were recorded with a trace.

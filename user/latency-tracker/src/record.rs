@@ -24,6 +24,7 @@
 //! Each resource that is set up is a value whose drop releases it, in reverse order, on every exit path. A killed run
 //! leaves a note for the next run (see [`leftovers`]).
 
+mod analyses;
 mod args;
 mod dates;
 mod estimate;

@@ -22,7 +22,7 @@ pub(crate) use self::beside::Beside;
 pub(crate) use self::feed::{Keep, read, read_beside, read_in_parts, read_within, scan};
 pub(crate) use self::find::Finder;
 pub(crate) use self::identity::Identity;
-pub(crate) use self::steps::{Need, Sink};
+pub(crate) use self::steps::{FUTEXES, Need, Sink};
 pub(crate) use self::told::{Saved, Told};
 pub(crate) use self::when::{Mark, Point, When, event};
 

@@ -164,7 +164,7 @@ fn sorted(rows: impl IntoIterator<Item = Vec<Value>>) -> Vec<String> {
     rows
 }
 
-const OPERATION: [&str; 22] = [
+const OPERATION: [&str; 24] = [
     "duration_ns",
     "start_ns",
     "end_ns",
@@ -187,6 +187,8 @@ const OPERATION: [&str; 22] = [
     "reclaim",
     "file",
     "ended",
+    "queuer",
+    "queued_by_tid",
 ];
 
 /// An operation of the JSON in the order of `OPERATION`, then the kind of a lock.
@@ -214,10 +216,12 @@ fn operation(case: &Value) -> Vec<Value> {
         "reclaim",
         "file",
         "ended",
+        "queuer",
+        "queued_by",
     ];
     let value = |name: &str| match name {
         "" => case["thread"]["tid"].clone(),
-        "woken_by" => case[name]["tid"].clone(),
+        "woken_by" | "queued_by" => case[name]["tid"].clone(),
         name => case[name].clone(),
     };
     let mut values: Vec<_> = names.into_iter().map(value).collect();
@@ -394,6 +398,18 @@ fn work_items_match_the_json() {
         })
     });
     assert_eq!(sorted(functions), sorted(expected));
+    // The trace has no events of interrupt handlers.
+    let names = ["queuer", "queued_by_tid", "queued_by_name"];
+    let by = json!(["thread-or-irq", 77, "server"]);
+    assert!(rows.iter().all(|row| json!(columns(row, &names)) == by));
+    let (_, text, said) = dir.analyze(&["work", "trace", "--by", "queuer"]);
+    assert!(
+        text.contains("  server/77 or an interrupt\n")
+            && text.contains("  0xa0, queued by server/77 or an interrupt\n"),
+        "{text}"
+    );
+    let hint = ": a queuer is the named thread, or an interrupt of it; record with ";
+    assert!(said.contains(hint), "{said}");
 }
 
 #[test]

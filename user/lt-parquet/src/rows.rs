@@ -157,6 +157,12 @@ tables! {
         file: Text,
         /// End of the received packet: `copied`, `consumed`, `dropped`.
         ended: Text,
+        /// Kind of what queued the work item.
+        queuer: Text,
+        /// Thread that queued it.
+        queued_by_tid: Int,
+        /// Name of the thread, interrupt, softirq or disk that queued it, or of the function of another work item.
+        queued_by_name: Text,
     }
 
     /// A step of a critical path, or a wait of a chain.

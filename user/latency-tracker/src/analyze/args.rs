@@ -146,7 +146,7 @@ pub(crate) enum AnalyzeCommand {
     /// Shows how long contended locks were waited for, and how long futex calls took.
     #[command(after_help = of_tables::LOCKS)]
     Locks(LocksArgs),
-    /// Shows how long work items waited and ran.
+    /// Shows how long work items waited and ran, and what queued them.
     #[command(after_help = of_tables::WORK)]
     Work(WorkArgs),
     /// Shows how long memory was reclaimed and compacted, and by which processes.

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use lt_common::lttng::analyses::{Analysis, buffers_for};
 use lt_common::lttng::events::{default_events, left_out_if_lean, matches};
 use lt_common::lttng::{Buffers, Format};
 use lt_common::seconds::{seconds, some_time};
 use lt_common::size::Size;
 use lt_proc::{Nanos, Setting};
 
+use super::analyses::{Analysis, buffers_for};
 use super::flight::Plan;
 use super::policy::Policy;
 use super::relay::Relay;

@@ -16,14 +16,14 @@ mod work;
 use lt_model::tables::{
     Analysis, Block, BlockStage, Builder, By, Case, Extra, File, InCall, Key, Kind, Missed, Object,
     Operation, Packet, PacketEnd, PacketEvents, PacketStage, Range, Reclaim, Recorded, Row, Seen,
-    Step, Table, Tables, WokenBy, Work, WorkStage,
+    Step, Table, Tables, TaskId, Trigger, Work, WorkStage,
 };
 use lt_model::{Access, Disk, Event, FileEvent, FilePath, What};
 
 use crate::made::{R, S, at, switch, waking};
 
 const WAKEUPS: Analysis = Analysis::Wakeups { wakings: true };
-const SLEEPS: Analysis = Analysis::Sleeps(Recorded {
+const RECORDED: Recorded = Recorded {
     wakings: true,
     handlers: true,
     softirqs: true,
@@ -32,7 +32,12 @@ const SLEEPS: Analysis = Analysis::Sleeps(Recorded {
     wheel: true,
     calls: false,
     vectors: false,
-});
+};
+const SLEEPS: Analysis = Analysis::Sleeps(RECORDED);
+const WORK: Analysis = Analysis::Work {
+    recorded: RECORDED,
+    ends: true,
+};
 
 fn of(event: Event<'static>) -> Seen<'static> {
     let Event { time, cpu, what } = event;

@@ -156,17 +156,22 @@ pub(crate) const LOCKS: &str = help!(
 pub(crate) const WORK: &str = help!(
     "  latency-tracker analyze work /srv/slow/0001/trace\n"
     "  latency-tracker analyze work trace --by workqueue -n 20\n"
-    "  latency-tracker analyze work trace --by name --json\n"
+    "  latency-tracker analyze work trace --by process --json\n"
     "  latency-tracker analyze work trace -i 100ms --svg work.svg\n"
     "  latency-tracker analyze work /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs workqueue_execute_start, and which thread ran; workqueue_queue_work adds\n"
-    "how long work items waited, and workqueue_execute_end how long they ran, as the\n"
-    "tracker workqueue measures. An item that is queued again before it starts is\n"
-    "counted, and its wait is not measured. Functions have names if the trace is of\n"
-    "this boot; only perf records the workqueue. --tid is the worker's. There is no\n"
-    "--by process: a worker is a process of its own and serves all others, and an\n"
-    "item may be queued by an interrupt, so no event names the process it is for.\n"
+    "how long work items waited and what queued them, and workqueue_execute_end how\n"
+    "long they ran, as the tracker workqueue measures. An item that is queued again\n"
+    "before it starts is counted, and its wait is not measured. Functions have names\n"
+    "if the trace is of this boot; only perf records the workqueue.\n"
+    "\n"
+    "The thread, also with --tid, --by thread and --by name, is the worker. --by\n"
+    "queuer: the thread, interrupt, softirq, timer, disk or other work item that\n"
+    "queued the item. --by process: the process of that thread; other queuers have\n"
+    "the rows of --by queuer. irq_handler_*, irq_softirq_*, timer_hrtimer_expire_*\n"
+    "and x86_irq_vectors_* show whether an interrupt queued the item, or the thread\n"
+    "on its CPU; without them, a thread is named as `sh/77 or an interrupt`.\n"
 );
 
 pub(crate) const RECLAIM: &str = help!(
@@ -227,6 +232,7 @@ fn by(names: &'static [&'static str]) -> impl TypedValueParser<Value = By> {
         "waker" => By::Waker,
         "stack" => By::Stack,
         "workqueue" => By::Workqueue,
+        "queuer" => By::Queuer,
         "thread" => By::Thread,
         _ => By::Object,
     })
@@ -301,7 +307,7 @@ args! {
     SyscallsArgs ["call", "file", "thread", "process", "name", "cpu"] "call";
     IoArgs ["operation", "device", "thread", "process", "name", "cpu"] "operation";
     LocksArgs ["kind", "lock", "thread", "process", "name", "cpu"] "kind";
-    WorkArgs ["function", "workqueue", "thread", "name", "cpu"] "function";
+    WorkArgs ["function", "workqueue", "queuer", "process", "thread", "name", "cpu"] "function";
     ReclaimArgs ["process", "thread", "name", "cpu", "kind", "stack"] "process";
     NetArgs ["device", "end", "process", "thread", "name", "cpu", "stack"] "device";
 }

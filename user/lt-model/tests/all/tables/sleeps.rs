@@ -33,7 +33,7 @@ fn on_0(time: u64, what: What<'static>) -> Seen<'static> {
 }
 
 /// What ended each sleep, in order of their starts.
-fn wakers(table: &Table) -> Vec<WokenBy> {
+fn wakers(table: &Table) -> Vec<Trigger> {
     let mut cases: Vec<_> = table.worst.iter().collect();
     cases.sort_by_key(|case| case.begin);
     let waker = |case: &&Case| match case.object {
@@ -117,13 +117,13 @@ fn a_sleep_lasts_until_the_wakeup_and_names_the_waker() {
     assert_eq!(table.whole.extra(Extra::Unknown), 1);
     let wakers = wakers(table);
     let [
-        WokenBy::Thread(Some(by)),
-        WokenBy::Irq(24, line),
-        WokenBy::Softirq(Vector::NET_RX),
-        WokenBy::Timer,
-        WokenBy::Disk(Disk(0x0080_0000)),
-        WokenBy::Ipi(call),
-        WokenBy::Unrecorded,
+        Trigger::Thread(Some(by)),
+        Trigger::Irq(24, line),
+        Trigger::Softirq(Vector::NET_RX),
+        Trigger::Timer,
+        Trigger::Disk(Disk(0x0080_0000)),
+        Trigger::Ipi(call),
+        Trigger::Unrecorded,
     ] = wakers[..]
     else {
         panic!("{wakers:?}")
@@ -151,7 +151,7 @@ fn without_events_of_interrupts_no_thread_is_certain() {
     // An idle CPU wakes no thread.
     assert_eq!(table.whole.extra(Extra::Unknown), 6);
     let wakers = wakers(table);
-    assert!(matches!(wakers[0], WokenBy::Perhaps(Some(by)) if found.task(by).0 == 8));
+    assert!(matches!(wakers[0], Trigger::Perhaps(Some(by)) if found.task(by).0 == 8));
 }
 
 /// Without the ends of handlers, every later wakeup would seem to be by the handler.
@@ -172,7 +172,7 @@ fn a_handler_without_an_end_is_no_waker() {
     let found = tables_of(ONLY_THREADS, Range::all(9), None, &all);
     let wakers = wakers(&found.tables[0]);
     assert!(
-        matches!(wakers[..], [WokenBy::Perhaps(Some(_))]),
+        matches!(wakers[..], [Trigger::Perhaps(Some(_))]),
         "{wakers:?}"
     );
 }
@@ -205,9 +205,9 @@ fn a_completion_that_ends_nothing_wakes_no_thread() {
     };
     for nothing in [Read, Write, Discard, Other] {
         let by = woken_by(&[done(64, 0, nothing)]);
-        assert!(matches!(by, WokenBy::Irq(24, _)), "{nothing:?}: {by:?}");
+        assert!(matches!(by, Trigger::Irq(24, _)), "{nothing:?}: {by:?}");
     }
-    let disk = WokenBy::Disk(Disk(8 << 20));
+    let disk = Trigger::Disk(Disk(8 << 20));
     assert_eq!(woken_by(&[done(64, 8, Read)]), disk);
     // A flush, a command, and a write that waited for a flush.
     for ended in [Flush, Other] {
@@ -239,7 +239,7 @@ fn the_thread_of_an_interrupt_is_woken_by_its_interrupt() {
     let table = &tables(SLEEPS, &all)[0];
     assert_eq!(took(table), [(0, 12)]);
     let wakers = wakers(table);
-    assert!(matches!(wakers[..], [WokenBy::Irq(24, _)]), "{wakers:?}");
+    assert!(matches!(wakers[..], [Trigger::Irq(24, _)]), "{wakers:?}");
 }
 
 #[test]
@@ -275,17 +275,17 @@ fn rows_are_by_state_by_waker_and_by_both() {
     assert!(matches!(
         by_waker[..],
         [
-            (Key::Waker(WokenBy::Thread(Some(_))), 3, 2),
-            (Key::Waker(WokenBy::Unrecorded), 4, 1)
+            (Key::Waker(Trigger::Thread(Some(_))), 3, 2),
+            (Key::Waker(Trigger::Unrecorded), 4, 1)
         ]
     ));
-    let by_thread = WokenBy::Thread(None);
+    let by_thread = Trigger::Thread(None);
     assert_eq!(
         sums(By::Object),
         [
             (Key::Object(Object::Sleep(d, by_thread)), 1, 1),
             (Key::Object(Object::Sleep(s, by_thread)), 2, 1),
-            (Key::Object(Object::Sleep(d, WokenBy::Unrecorded)), 4, 1)
+            (Key::Object(Object::Sleep(d, Trigger::Unrecorded)), 4, 1)
         ]
     );
     let of_7 = |key| matches!(key, Key::Stack(Some(_), Some(Object::Sleep(..))));
