@@ -17,8 +17,7 @@ pub const OF_THREADS: [&str; 6] = [
     "sched_process_exec",
 ];
 /// Stages of a request.
-pub const OF_REQUESTS: [&str; 3] =
-    ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
+pub const OF_REQUESTS: [&str; 3] = ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
 /// Shows for which disk a thread waited, however that disk signals completion.
 const OF_DISKS: &str = "block_rq_complete";
 /// Stages before completion: a bio is submitted and gets a request, and the request is issued, or given back by the
