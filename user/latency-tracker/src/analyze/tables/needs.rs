@@ -111,12 +111,12 @@ macro_rules! without_interrupts {
     };
 }
 
-/// The recorded events that show what woke a thread, or queued a work item.
-fn recorded(has: &dyn Fn(Need) -> bool) -> Recorded {
+/// The recorded events that show what woke a thread, or queued a work item; `sched_waking` shows only the former.
+fn recorded(has: &dyn Fn(Need) -> bool, wakings: bool) -> Recorded {
     let always = |needs: &[Need]| needs.iter().all(|need| has(need.always()));
     let vectors = always(&[IRQ_WORK]);
     Recorded {
-        wakings: has(WAKING),
+        wakings,
         handlers: always(&[HANDLER, HANDLED]),
         softirqs: always(&[SOFTIRQ, SOFTIRQ_END]),
         timers: always(&[TIMER, TIMER_END]),
@@ -303,7 +303,7 @@ impl Subject {
                     let wakings = has(WAKING);
                     return Ok((Analysis::Wakeups { wakings }, hints));
                 }
-                let recorded = recorded(has);
+                let recorded = recorded(has, has(WAKING));
                 if !recorded.has_interrupts() {
                     hints.push(without_interrupts!(has, "a waker"));
                 }
@@ -399,7 +399,7 @@ impl Subject {
                     (true, true) => {}
                 }
                 thread()?;
-                let recorded = recorded(has);
+                let recorded = recorded(has, false);
                 if has(QUEUED) && !recorded.has_interrupts() {
                     hints.push(without_interrupts!(has, "a queuer"));
                 }
@@ -598,7 +598,8 @@ mod tests {
                     assert_eq!(recorded.has_interrupts(), lacks.is_none(), "{lacks:?}");
                     assert_eq!(hints.is_empty(), lacks.is_none(), "{hints:?}");
                     assert!(hints.iter().all(|hint| hint.contains(who)), "{hints:?}");
-                    assert!(recorded.wakings && !recorded.calls);
+                    assert_eq!(recorded.wakings, subject == Subject::Sleeps);
+                    assert!(!recorded.calls);
                 }
             }
         }
