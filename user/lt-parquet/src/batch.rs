@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::part;
 use crate::rows::{Row, TABLES};
 use crate::sheet::{Closed, Sheet};
 
@@ -47,8 +48,17 @@ pub fn host(name: &str) -> Result<String, String> {
     }
 }
 
+/// Removes the unfinished files that killed runs have left for a host. Returns their number.
+#[must_use]
+pub fn remove_left(directory: &Path, host: &str) -> usize {
+    let partitions = TABLES
+        .iter()
+        .map(|(table, _)| partition(directory, table, host));
+    partitions.map(|dir| part::remove_left(&dir)).sum()
+}
+
 /// The directory of a table for a host.
-pub(crate) fn partition(directory: &Path, table: &str, host: &str) -> PathBuf {
+fn partition(directory: &Path, table: &str, host: &str) -> PathBuf {
     directory.join(table).join(format!("host={host}"))
 }
 

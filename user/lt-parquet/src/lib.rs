@@ -21,8 +21,7 @@ mod part;
 mod rows;
 mod sheet;
 
-pub use self::batch::{Batch, Done, host};
+pub use self::batch::{Batch, Done, host, remove_left};
 pub use self::covered::{Covered, covered};
-pub use self::part::remove_left;
 pub use self::rows::{Alert, Cell, Column, Coverage, Edge, Gap, Interval, Row, TABLES, Type};
 pub use self::sheet::Sheet;

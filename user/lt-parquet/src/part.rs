@@ -9,9 +9,6 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-use crate::batch::partition;
-use crate::rows::TABLES;
-
 const PREFIX: &str = ".";
 const SUFFIX: &str = ".part";
 
@@ -32,17 +29,11 @@ pub(crate) fn create(directory: &Path) -> io::Result<NamedTempFile> {
     }
 }
 
-/// Removes the unfinished files that killed runs have left for a host. Returns their number.
-#[must_use]
-pub fn remove_left(directory: &Path, host: &str) -> usize {
-    let mut removed = 0;
-    for (table, _) in TABLES {
-        let entries = fs::read_dir(partition(directory, table, host));
-        let entries = entries.into_iter().flatten().flatten();
-        let left = entries.filter(|entry| is_part(entry) && remove(&entry.path()));
-        removed += left.count();
-    }
-    removed
+/// Removes the unfinished files that killed runs have left in a directory. Returns their number.
+pub(crate) fn remove_left(directory: &Path) -> usize {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let left = entries.filter(|entry| is_part(entry) && remove(&entry.path()));
+    left.count()
 }
 
 fn is_part(entry: &DirEntry) -> bool {

@@ -8,7 +8,7 @@ use parquet::record::Field;
 
 use super::*;
 use crate::rows::{Coverage, Gap, Interval};
-use crate::{Covered, covered, remove_left};
+use crate::{Covered, covered};
 
 fn batch(directory: &Path) -> Batch {
     Batch::new(directory, "web3", "4fd49bd2-21", "test")
