@@ -58,7 +58,7 @@ pub fn remove_left(directory: &Path, host: &str) -> usize {
 }
 
 /// The directory of a table for a host.
-fn partition(directory: &Path, table: &str, host: &str) -> PathBuf {
+pub(crate) fn partition(directory: &Path, table: &str, host: &str) -> PathBuf {
     directory.join(table).join(format!("host={host}"))
 }
 
