@@ -103,7 +103,8 @@ pub(crate) struct FieldInfo {
     pub(crate) name: &'static str,
     /// The position in the words, in bits.
     pub(crate) at: usize,
-    /// Number of bits; 0 for a field that is only in the line, and derived from fields before it.
+    /// Number of bits; 0 for a field that is only in the line, and derived from others. A label by
+    /// the field before it shows it, too.
     pub(crate) bits: usize,
     /// See [`Field::SPARE`].
     pub(crate) spare: usize,
@@ -280,10 +281,10 @@ pub(crate) const fn words_of(fields: &[Span]) -> usize {
 /// conversion from the word, and the value in the text, in which `X` stands for the entry's field.
 ///
 /// A type that implements [`Field`] elsewhere, or another name of a type, has a row of its own
-/// without the conversions. If it has no number in the trace event, its C is: the entry, the
-/// assignment, the format, the values, LTTng's fields, and `FIELD: TYPE; PLACE` for each row in the
-/// page of the ABI. `NAME` stands for the field, `WORDS` for its words, `WORD` for the first word,
-/// and `NEXT` for the words after the first.
+/// without the conversions. If the trace event shows it as several fields or as text, the row has
+/// these pieces of C: the entry, the assignment, the format, the values, LTTng's fields, and
+/// `FIELD: TYPE; PLACE` for each row in the page of the ABI. `NAME` stands for the field, `WORDS`
+/// for its words, `WORD` for the first word, and `NEXT` for the words after the first.
 macro_rules! fields {
     ($(
         $type:ty, $bits:expr, |$it:ident| $number:expr, |$taken:ident| $made:expr, $shown:expr

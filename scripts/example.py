@@ -14,9 +14,17 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 LEFT, WIDTH, LANE, TOP = 130, 600, 46, 34
-COLOURS = {"running": "#2a7f62", "blocked": "#b5451c"}
+COLOURS = {"running": "#2a7f62", "blocked": "#b5451c", "waits": "#dddddd"}
 OTHER = "#777777"
-WORDS = {"running": "runs ", "preempted": "no CPU ", "waiting": "no CPU ", "limited": "held back "}
+WORDS = {
+    "running": "runs ",
+    "preempted": "no CPU ",
+    "waiting": "no CPU ",
+    "limited": "held back ",
+    "had the CPU": "had the CPU ",
+}
+# A thread in a sentence: client/581, jbd2/slow-8/186.
+THREAD = r"[^\s(,;]+/[0-9]+(?![^\s,;:.)])"
 # Number of paragraphs of the explanation that the example shows: the alert, the sentence, the causes.
 PARAGRAPHS = 3
 
@@ -43,34 +51,92 @@ def time(ns):
     return f"{ns} ns"
 
 
-def label(step):
-    """Returns the lane of a step: the thread, or the device that it waits for."""
-    cause = step["cause"]
-    if cause["kind"] == "blocked" and "by" in cause:
-        return f"{cause['by']} {cause.get('name', '')}".strip()
-    return f"{step['thread']['comm']}/{step['thread']['tid']}"
+def label(thread):
+    """Returns the name of a thread, as the explanation writes it."""
+    return f"{thread['comm']}/{thread['tid']}" if thread["comm"] else str(thread["tid"])
 
 
-def bars(path):
-    """Returns the steps as (begin, end, lane, kind), without invisibly short ones; merges equal neighbours."""
-    least = (path["to"] - path["from"]) / WIDTH
-    found = []
+def device(cause):
+    """Returns the name of a disk, a timer or another cause that is not a thread."""
+    return f"{cause['by']} {cause.get('disk') or cause.get('name', '')}".strip()
+
+
+def steps(path, named):
+    """Returns each step as its start and its chain: (lane, kind, end) from the late thread to what it waited for.
+
+    A thread of the sentence that had the CPU for which a thread waited follows that thread. The trace shows how long it
+    had the CPU in all; its bar starts with the wait.
+    """
+    found, threads = [], [label(path["thread"])]
     for step in path["path"]:
-        begin, end, lane, kind = step["begin"], step["end"], label(step), step["cause"]["kind"]
-        if end - begin < least:
-            continue
-        if found and found[-1][2:] == (lane, kind):
-            begin = found.pop()[0]
-        found.append((begin, end, lane, kind))
+        begin, end, cause, depth = step["begin"], step["end"], step["cause"], step["depth"]
+        # A waiting thread without a step of its own is not in the path.
+        threads = threads[:depth] + [None] * (depth - len(threads)) + [label(step["thread"])]
+        chain = [(thread, "waits", end) for thread in threads[:-1] if thread]
+        if cause["kind"] == "blocked" and "by" in cause:
+            chain += [(threads[-1], "waits", end), (device(cause), "blocked", end)]
+        else:
+            chain.append((threads[-1], cause["kind"], end))
+        user = step.get("instead", {})
+        if user.get("thread") and label(user["thread"]) in named:
+            chain.append((label(user["thread"]), "had the CPU", begin + user["time"]))
+        found.append((begin, chain))
     return found
 
 
-def svg(path):
-    """Draws the path: a lane for each thread and device, from the late thread to what it waited for."""
+def lanes_of(path, found, named, least):
+    """Returns the lanes: threads, each below the threads that wait for it, and then devices.
+
+    A thread or device with less than `least` in all has no lane, unless the sentence names the thread.
+    """
+    threads = {label(step["thread"]) for step in path["path"]}
+    places, times = {}, {}
+    for begin, chain in found:
+        for depth, (lane, _, end) in enumerate(chain):
+            place = (lane not in threads, depth if lane in threads else 0)
+            places[lane] = min(places.get(lane, place), place)
+            times[lane] = times.get(lane, 0) + end - begin
+    late = label(path["thread"])
+    places[late] = (False, -1)
+    kept = [lane for lane in places if lane == late or lane in named or times[lane] >= least]
+    return sorted(kept, key=places.get)
+
+
+def bars(found, lanes, least):
+    """Returns the bars as (begin, end, lane, kind, time of this kind). Bars shorter than `least` join their neighbours."""
+    of = {lane: [] for lane in lanes}
+    for begin, chain in found:
+        for lane, kind, end in chain:
+            if lane not in of:
+                continue
+            last = of[lane][-1] if of[lane] else None
+            is_like = last and max(last[2], key=last[2].get) == kind
+            if last and begin - last[1] < least and (is_like or min(end - begin, last[1] - last[0]) < least):
+                last[1] = max(last[1], end)
+                last[2][kind] = last[2].get(kind, 0) + end - begin
+            else:
+                of[lane].append([begin, end, {kind: end - begin}])
+    joined = []
+    for lane, each in of.items():
+        for begin, end, times in each:
+            kind = max(times, key=times.get)
+            joined.append((begin, end, lane, kind, times[kind]))
+    return joined
+
+
+def svg(path, sentence):
+    """Draws the path: a lane for each thread and device, from the late thread to what it waited for.
+
+    Fails if a thread of the sentence has no lane.
+    """
     start, end = path["from"], path["to"]
-    late = f"{path['thread']['comm']}/{path['thread']['tid']}"
-    found = bars(path)
-    lanes = list(dict.fromkeys([late] + [lane for _, _, lane, _ in found]))
+    late = label(path["thread"])
+    named = set(re.findall(THREAD, sentence))
+    least = (end - start) / WIDTH
+    found = steps(path, named)
+    lanes = lanes_of(path, found, named, least)
+    if missing := named.difference(lanes):
+        sys.exit(f"the sentence names {', '.join(sorted(missing))}, which the path does not have: {sentence}")
     axis = TOP + len(lanes) * LANE
 
     def x(at):
@@ -79,8 +145,10 @@ def svg(path):
     def y(lane):
         return TOP + lanes.index(lane) * LANE
 
-    def bar(begin, end, lane, colour, words, ink):
-        width = x(end) - x(begin)
+    def bar(begin, end, lane, kind, words):
+        # A bar that is too short to be seen is drawn as a line.
+        width = max(x(end) - x(begin), 1)
+        colour, ink = COLOURS.get(kind, OTHER), "black" if kind == "waits" else "white"
         out.append(f'<rect x="{x(begin):.1f}" y="{y(lane)}" width="{width:.1f}" height="22" fill="{colour}"/>')
         if width > 70:
             middle = x(begin) + width / 2
@@ -105,23 +173,23 @@ def svg(path):
     ]
     for lane in lanes:
         out.append(f'<text x="{LEFT - 10}" y="{y(lane) + 16}" text-anchor="end">{escape(lane)}</text>')
-    # A thread waits while the path is in a lane below.
-    for lane in lanes[:-1]:
-        below = [one for one in found if lanes.index(one[2]) > lanes.index(lane)]
-        begin, last = below[0][0] if below else end, below[-1][1] if below else end
-        bar(begin, last, lane, "#dddddd", "waits", "black")
-    at, lane = start, late
-    for begin, last, of, kind in found:
-        words = WORDS.get(kind, "") + time(last - begin)
-        bar(begin, last, of, COLOURS.get(kind, OTHER), words, "white")
-    for begin, last, of, _ in found:
-        if of != lane:
-            arrow(begin, lane, of)
-        at, lane = last, of
-    # Each waiting thread resumes, up to the late one.
-    for above in reversed(lanes[: lanes.index(lane)]):
-        arrow(at, lane, above)
-        lane = above
+    for begin, last, lane, kind, took in bars(found, lanes, least):
+        bar(begin, last, lane, kind, "waits" if kind == "waits" else WORDS.get(kind, "") + time(took))
+    at, before = start, [late]
+    for begin, chain in found:
+        last = max(end for _, _, end in chain)
+        if last - begin < least:
+            continue
+        chain = [lane for lane, _, _ in chain if lane in lanes]
+        same = next((i for i, (a, b) in enumerate(zip(before, chain)) if a != b), min(len(before), len(chain)))
+        # What was waited for ends; each waiting thread resumes, and may then wait for something else.
+        for i in range(len(before) - 1, same - 1, -1):
+            arrow(begin, before[i], before[i - 1])
+        for i in range(same, len(chain)):
+            arrow(begin, chain[i - 1], chain[i])
+        at, before = last, chain
+    for i in range(len(before) - 1, 0, -1):
+        arrow(at, before[i], before[i - 1])
     out.append(f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{axis}" y2="{axis}" stroke="black"/>')
     for part in range(5):
         tick = LEFT + part * WIDTH / 4
@@ -147,7 +215,7 @@ def replace(page, name, block, places):
 
 def draw(explanation, picture):
     explained = json.loads(explanation.read_text(encoding="utf-8"))
-    picture.write_text(svg(explained["path"]), encoding="utf-8")
+    picture.write_text(svg(explained["path"], explained["verdict"] or ""), encoding="utf-8")
 
 
 def main(directory, page, picture=None):

@@ -3,7 +3,7 @@
 """Which processes the filter tree=1 accepts, for a test inside the virtual machine.
 
 usage: descendants.py kinds          descendants of a process, of every kind, and other processes make calls; the alerts
-                                     must be exactly the calls of the descendants
+                                     must be exactly the calls of those that a tree can find
        descendants.py race ROUNDS N  in each round, an instance is created while the process that it names and another
                                      one fork N children each; the alerts must be exactly the calls of the named
                                      process and its descendants
@@ -319,7 +319,7 @@ def everything(descriptor):
 
 
 def race_once(name, count):
-    """Plays one round, and returns the number of descendants."""
+    """Plays one round, and returns the number of processes in the tree."""
     gate, opener = os.pipe()
     ready, is_ready = os.pipe()
     pids, results = [], []
@@ -351,7 +351,7 @@ def race_once(name, count):
 
 def race(rounds, count):
     for number in range(int(rounds)):
-        print(f"round {number}: {race_once(f'r{number}', int(count))} descendants", flush=True)
+        print(f"round {number}: {race_once(f'r{number}', int(count))} processes in the tree", flush=True)
 
 
 def main(what, *words):

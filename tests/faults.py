@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Fails each allocation in each operation that user space can request of the module (vm/fault-injection)."""
+"""Fails each allocation while an instance is created, changed, opened, read and removed (vm/fault-injection)."""
 
 import errno
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # fleet.py: checks that each query of the guide gives the same answer in DuckDB and in Spark as `latency-tracker analyze
-# --json`.
+# --json` and `latency-tracker explain --json`.
 #
 # usage: fleet.py LATENCY_TRACKER PAGE DIRECTORY     PAGE is the guide, DIRECTORY is empty
 
@@ -91,9 +91,10 @@ def day(number):
     return int(datetime.datetime(2026, 11, number, 12, tzinfo=datetime.timezone.utc).timestamp())
 
 
-# The host, the seed, the day, the disk, what is lost, and whether the name of the disk comes last.
-MADE = [('web1', 1, 18, 'vda', None, False), ('web1', 2, 10, 'vda', None, False), ('web2', 3, 19, 'vda', None, True),
-        ('007', 4, 20, 'nvme0n1', (0, 20), False)]
+# The host, the seed, the day, the disk, what is lost, whether the name of the disk comes last, and the seed of the
+# alerts: both traces of web2 have the same alerts.
+MADE = [('web1', 1, 18, 'vda', None, False, 1), ('web1', 2, 10, 'vda', None, False, 2), ('web2', 3, 19, 'vda', None, True, 3),
+        ('web2', 5, 19, 'vda', None, False, 3), ('007', 4, 20, 'nvme0n1', (0, 20), False, 4)]
 
 
 def latency_tracker(*args):
@@ -111,22 +112,26 @@ def written(directory):
 def make():
     """Makes the traces, analyzes each on its host, and merges the directories. Returns the JSON of every analysis."""
     found = []
-    for number, (host, seed, date, disk, lost, late) in enumerate(MADE):
+    for number, (host, seed, date, disk, lost, late, alert) in enumerate(MADE):
         trace = Trace(host, seed, day(date))
         load(trace, seed, disk, late)
         capture = work / f'captures/{number}'
         trace.write(capture / 'trace', lost)
-        alerts = [{'seq': n, 'time': 1_500_000_000 + n * seed, 'instance': instance, 'tracker': 'block', 'reason': 'threshold',
-                   'delay': 1_000_000 * seed + n, 'threshold': 1_000_000, 'cpu': 0, 'pid': 1, 'tid': 1, 'comm': 'server',
-                   'disk': disk} for n in range(seed) for instance in ('slow', host)]
+        # an alert of a softirq has no path
+        alerts = [{'seq': n, 'time': 1_100_000_000 + 40_000_000 * n + alert, 'instance': instance, 'tracker': tracker,
+                   'reason': 'threshold', 'delay': 8_000_000 + 1_000_000 * alert + n, 'threshold': 1_000_000, 'cpu': 0,
+                   'pid': SERVER, 'tid': SERVER, 'comm': 'server', 'call': 'read'}
+                  for n in range(alert) for instance, tracker in (('slow', 'syscall'), (host, 'softirq'))]
         # an alert that was read twice is one alert
         alerts.append(alerts[0])
         (capture / 'alert.json').write_text(json.dumps({'alerts': alerts}))
-        analyses = {of: [of] for of in TABLES} | {'path': ['path', '--tid', SERVER]}
+        analyses = {of: ['analyze', of, capture / 'trace'] for of in TABLES} | {
+            'path': ['analyze', 'path', capture / 'trace', '--tid', SERVER], 'explain': ['explain', capture]}
         result = {'host': host, 'day': date, 'offset': day(date) * 10**9, 'alerts': alerts}
-        for of, (name, *args) in analyses.items():
-            args = ['analyze', name, capture / 'trace', *args, '--json']
-            result[of] = json.loads(latency_tracker(*args, *(['-n', ALL] if of in TABLES else [])))
+        for of, args in analyses.items():
+            args = [*args, '--json']
+            objects = [json.loads(line) for line in latency_tracker(*args, *(['-n', ALL] if of in TABLES else [])).splitlines()]
+            result[of] = objects if of == 'explain' else objects[0]
             # twice: the second run replaces the first, and nothing else
             latency_tracker(*args, '--parquet', work / 'of' / host)
             before = written(work / 'of' / host)
@@ -171,7 +176,7 @@ class Expected:
 
     def question_1(self):
         # MADE lists what was lost
-        return [(host, 1, lost[1], 0) for host, _, _, _, lost, _ in MADE if lost]
+        return [(host, 1, lost[1], 0) for host, _, _, _, lost, *_ in MADE if lost]
 
     def question_2(self):
         sums = collections.defaultdict(lambda: [0, 0, 0, 0])
@@ -204,20 +209,28 @@ class Expected:
         return [(host, min(of)[2], -min(of)[0], -min(of)[1]) for host, of in sorted(best.items())]
 
     def question_5(self):
-        groups = collections.defaultdict(lambda: [set(), 0])
+        longest, names = {}, set()
         for result in self.found:
-            if not 16 <= result['day'] < 23:
-                continue
-            for step in result['path']['path']:
-                cause = step['cause']
-                if cause['kind'] != 'running' or step['depth'] > 0:
-                    key = cause['kind'], cause.get('by'), cause.get('disk', cause.get('name'))
-                    groups[key][0].add(result['host'])
-                    groups[key][1] += step['end'] - step['begin']
+            for report in result['explain'] if 16 <= result['day'] < 23 else []:
+                times = collections.Counter()
+                for step in report.get('path', {}).get('path', []):
+                    cause = step['cause']
+                    key = cause['kind'], cause.get('by'), cause.get('disk', cause.get('name')), cause.get('held'), cause['known']
+                    times[key] += step['end'] - step['begin']
+                names |= {what for _, _, what, _, _ in times}
+                alert = report['alert']
+                key = result['host'], alert['instance'], alert['seq'], alert['time']
+                # an alert that several traces have is one alert
+                of_all = [longest.get(key, ((None,) * 5, None)), *times.items()]
+                longest[key] = max(of_all, key=lambda item: item[1] or 0)
         # the names of disks are in the traces
-        assert {'vda', 'nvme0n1'} <= {what for _, _, what in groups}, groups.keys()
-        rows = [(*key, len(hosts), total) for key, (hosts, total) in groups.items()]
-        return sorted(rows, key=lambda row: (-row[3], -row[4]))
+        assert {'vda', 'nvme0n1'} <= names, names
+        groups = grouped((cause, (host, took)) for (host, *_), (cause, took) in longest.items())
+        # each of the three hosts has alerts without a path
+        assert len({host for host, _ in groups[(None,) * 5]}) == 3 and len(groups) > 1, groups
+        rows = [(*cause, len({host for host, _ in of}), len(of), sum(took for _, took in of) if cause[0] else None)
+                for cause, of in groups.items()]
+        return sorted(rows, key=lambda row: (-row[5], -row[6], [(text is None, text) for text in row[:5]]))
 
     def question_6(self):
         groups = grouped((case['call'], (result['host'], case['took'])) for result, case in self.worst('syscalls', 'call'))
@@ -254,7 +267,8 @@ class Expected:
         alerts = {(result['host'], alert['seq'], alert['instance'], alert['delay'], alert['time'] + result['offset'])
                   for result in self.found for alert in result['alerts']}
         groups = grouped((instance, (host, delay, time)) for host, _, instance, delay, time in alerts)
-        rows = [(instance, 'block', len({host for host, _, _ in of}), len(of), max(delay for _, delay, _ in of),
+        rows = [(instance, 'syscall' if instance == 'slow' else 'softirq', len({host for host, _, _ in of}), len(of),
+                 max(delay for _, delay, _ in of),
                  datetime.datetime.fromtimestamp(0) + datetime.timedelta(microseconds=min(time for _, _, time in of) // 1000))
                 for instance, of in groups.items()]
         return sorted(rows, key=lambda row: (-row[2], -row[3], row[0]))
@@ -300,6 +314,8 @@ def main():
             spark.sql(statement)
     # the traces begin and end on all CPUs at once
     gaps = duck.execute('SELECT DISTINCT host, analysis, cpu, why FROM gaps ORDER BY analysis').fetchall()
+    # an explanation covers only the delays, which may be before the gap
+    gaps = [gap for gap in gaps if gap[1] != 'explain']
     assert gaps == [('007', of, 0, 'lost') for of in sorted([*TABLES, 'path'])], gaps
     # the second runs have doubled nothing
     count, = duck.execute("SELECT count(*) FROM intervals WHERE kind = 'wakeup'").fetchone()

@@ -34,6 +34,9 @@ recorded() {
 	tr -s ' \n' ' ' <"/tmp/$_name/0001/explanation.txt" | grep -Eq -- "$_sentence" || fail "$_name: no $_sentence"
 }
 
+# has FILE TEXT: check that the output FILE.txt has the text, even if it is folded there.
+has() { tr -s ' \n' ' ' <"/lt/out/$1.txt" | grep -Eq -- "$2" || { cat "/lt/out/$1.txt"; fail "$1: no $2"; }; }
+
 # of NAME EXPRESSION: print the value of a Python expression over the explanation, x, and its path, path.
 of() {
 	python3 -c "import json
@@ -56,18 +59,35 @@ for program in lock 'journal /tmp/data' quota; do python3 -B /lt/tests/guide.py 
 
 recorded lock 'client/[0-9]+ waited for logger/[0-9]+, which was switched out while runnable, and waited for CPU 1, which ran batch/' \
 	lock syscall threshold=200ms comm=client calls=recvfrom
-# The thread at the end of the chain, and the time of the delay.
-logger=$(of lock 'max((s for s in path["path"] if s["cause"]["kind"] == "preempted"), key=lambda s: s["end"] - s["begin"])["thread"]["tid"]')
 from=$(of lock 'path["from"]') to=$(of lock 'path["to"]')
-shown lock-delays latency-tracker analyze delays /tmp/lock/0001/trace --tid "$logger" --from "$from" --to "$to" --top 0
+# Once more, with system calls, which show in which call each thread of the chain waited.
+echo "# latency-tracker record --events-for delays -o /tmp/calls" >/lt/out/lock-calls.txt
+latency-tracker record --events-for delays -o /tmp/calls >>/lt/out/lock-calls.txt 2>&1 &
+recorder=$!
+wait_until 600 sh -c "grep -q 'recording until Ctrl-C$' /lt/out/lock-calls.txt || ! kill -0 $recorder 2>/dev/null"
+python3 -B /lt/tests/guide.py lock &
+client=$!
+wait $client || fail "guide.py lock: exit status $?"
+kill $recorder
+wait $recorder || fail "record --events-for delays: $(cat /lt/out/lock-calls.txt)"
+shown lock-delays latency-tracker analyze delays /tmp/calls/0001/trace --from "syscall_entry_recvfrom:$client" \
+	--event "syscall_exit_recvfrom:$client" --top 0
+has lock-delays ' in recvfrom( of [^:]+)?: woken by server/'
+has lock-delays ' server/[0-9]+ in flock( of [^:]+)?: woken by logger/'
+has lock-delays ' logger/[0-9]+ meanwhile: interrupted [0-9]'
+! grep -E 'No wait is recorded|no system calls' /lt/out/lock-delays.txt || fail "lock-delays: no chain of waits"
 shown lock-cpu latency-tracker analyze cpu /tmp/lock/0001/trace --from "$from" --to "$to" -n 3
 
-recorded journal 'database/[0-9]+ waited for jbd2/[^,]+, which waited for disk (slow|[0-9:]+)' \
+recorded journal 'database/[0-9]+ waited for jbd2/[^,]+, which waited for disk slow\.' \
 	'journal /tmp/data' syscall threshold=60ms comm=database calls=fsync
 from=$(of journal 'path["from"]') to=$(of journal 'path["to"]')
 shown journal-path latency-tracker analyze path /tmp/journal/0001/trace --tid "$(of journal 'path["thread"]["tid"]')" \
 	--from "$from" --to "$to" --min 5ms
 shown journal-io latency-tracker analyze io /tmp/journal/0001/trace --by thread --from "$from" --to "$to" -n 3
+# One disk has one name: in the trace, in the evidence and in the tables.
+has journal-path ', which waited for disk slow\.'
+has journal-io ' slow \(253:[0-9]+\) write'
+! grep -E 'disk [0-9]+:' /lt/out/journal-*.txt || fail "a disk without its name"
 
 shown quota-list latency-tracker start woken wakeup threshold=50ms cgroup=/shop comm=ticker
 shown quota-list latency-tracker start held runqueue threshold=50ms cgroup=/shop comm=ticker

@@ -13,6 +13,10 @@ import sys
 from browser import Browser
 
 HOSTILE = '</script><img src=x onerror=pwned=1>'
+# the analyses with a page of tables, apart from cpu, and a trace with operations for all of their tables: of perf, or
+# made up by bench/load.py
+TABLES = {'wakeups': 'perf', 'sleeps': 'perf', 'irq': 'perf', 'syscalls': 'perf',
+          'io': 'load', 'locks': 'load', 'work': 'load', 'reclaim': 'load', 'net': 'load'}
 command, work = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 
 
@@ -56,6 +60,18 @@ def make_pages():
     text = latency_tracker('explain', 'perf', '--alerts', 'late', '--html', 'alerts.html')
     tables = json.loads(latency_tracker('analyze', 'cpu', 'perf', '--json', '--html', 'cpu.html'))['tables']
     return path, reads, text, tables
+
+
+def make_tables():
+    """Makes the pages of all other tables, and of the delays of all threads; returns their data."""
+    known = re.findall(r'^  ([a-z]+)  ', latency_tracker('analyze', '--help'), re.M)
+    same(sorted(known), sorted(['path', 'delays', 'cpu', 'help', *TABLES]), 'the page of each analysis is opened')
+    load = pathlib.Path(__file__).parent / 'bench' / 'load.py'
+    subprocess.run([sys.executable, '-B', load, work / 'load', '1'], check=True)
+    tables = {kind: json.loads(latency_tracker('analyze', kind, trace, '--json', '--html', f'{kind}.html'))['tables']
+              for kind, trace in TABLES.items()}
+    threads = json.loads(latency_tracker('analyze', 'delays', 'perf', '--json', '--html', 'threads.html'))['threads']
+    return tables, threads
 
 
 def state(browser):
@@ -185,6 +201,36 @@ def use_rows(browser, tables):
     true(wide > 300, 'and is drawn', wide)
 
 
+def use_sections(browser, kind, tables):
+    """All tables of --json are there, with the number of their operations; the first one is sorted, and has
+    histograms."""
+    def shown():
+        return browser.run('''const texts = row => [...row.cells].map(cell => cell.textContent);
+            return [...document.querySelectorAll('#tables section')].map(section =>
+                [...section.querySelectorAll('tr')].filter(row => !row.closest('.histogram')).map(texts))''')
+
+    sections = shown()
+    found, expected = [], []
+    for table, (heads, *body), (_, *worst) in zip(tables, sections[::2], sections[1::2]):
+        count = heads.index('Count')
+        found.append((body[0][count], len(body), len(worst)))
+        groups = len(table['rows'])
+        # a row for all groups is above several groups, and some rows are shown at first
+        shown_groups = min(groups + (groups > 1), 100)
+        expected.append((f'{table["all"]["count"]:,}', shown_groups, len(table['worst'])))
+    same((len(sections), found), (2 * len(tables), expected), f'{kind}: the tables have the rows of --json')
+    true(all(table['all']['count'] > 0 for table in tables), f'{kind}: there are operations in each')
+    count = sections[0][0].index('Count')
+    browser.click(f'#tables section:nth-child(1) th:nth-child({count + 1}) button')
+    counts = [int(row[count].replace(',', '')) for row in shown()[0][1:]]
+    same(counts, sorted(counts, reverse=True), f'{kind}: a click sorts')
+    browser.click('#tables section:nth-child(1) tbody tr:nth-child(1) td:last-child button')
+    bars = browser.run('''return [...document.querySelectorAll('.histogram tbody tr')].map(
+        row => Number(row.cells[1].textContent.replaceAll(',', '')))''')
+    same(sum(bars), counts[0], f'{kind}: a click shows the histogram of a row')
+    true(browser.run('return document.querySelector("#texts svg") !== null'), f'{kind}: there is a heat map')
+
+
 def use_alerts(browser, reads, text):
     same(browser.text('#verdict').split(':')[0], re.search(r'\n  (\d+ % of the (?:delay|time) \([^)]*\))', text)[1], 'the verdict is that of the text')
     explained = browser.run('return [...document.querySelectorAll("#texts pre")].map(pre => pre.textContent)')
@@ -221,6 +267,7 @@ def colours(browser, scheme):
 
 def main():
     path, reads, text, tables = make_pages()
+    others, threads = make_tables()
     with Browser() as browser:
         browser.open(work / 'path.html')
         use_time_line(browser, path['to'] - path['from'])
@@ -244,6 +291,16 @@ def main():
         names = [row[-2].rsplit('/', 1)[0] for row in rows(browser, 0)]
         true({'</script>', '<img src=x>'} < set(names), 'cpu: threads have names that look like tags', names)
         is_clean(browser, 'cpu')
+        for kind, of_kind in others.items():
+            browser.open(work / f'{kind}.html')
+            use_sections(browser, kind, of_kind)
+            looks(browser, kind)
+            is_clean(browser, kind)
+        browser.open(work / 'threads.html')
+        same([row[2].rsplit('/', 1)[-1] for row in rows(browser, 0)], [str(row['thread']['tid']) for row in threads],
+             'threads: all threads of --json, in their order')
+        looks(browser, 'threads')
+        is_clean(browser, 'threads')
         browser.open(work / 'alerts.html')
         use_alerts(browser, reads, text)
         looks(browser, 'alerts')

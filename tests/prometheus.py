@@ -95,8 +95,8 @@ def identity(labels):
 
 
 def series(job):
-    """Returns the values that Prometheus has from a job, except for export's own, by the labels of the series without
-    the target's labels."""
+    """Returns the values that Prometheus has from a job, by the labels of the series without the target's labels. The
+    series about the exporter itself are left out."""
     found = {}
     text = f'{{__name__=~"latency_tracker_.*",__name__!~"latency_tracker_export_.*",job="{job}"}}'
     for one in api("query", query=text)["result"]:
@@ -179,7 +179,7 @@ os.makedirs(f"{work}/captures/0007")
 with open(f"{work}/captures/0007/alert.json", "w") as file:
     saved = {"capture": 7, "taken": int(time.time()), "instance": "slow", "tracker": "block"}
     json.dump(saved | {"alerts": [{"delay": delay} for delay in delays[:2]]}, file)
-# A FIFO behaves like the module's file: there may be no alerts yet.
+# A FIFO behaves like the module's file: a reader waits for alerts, and sees no end of the file.
 os.mkfifo(f"{work}/alerts")
 for n in 1, 2:
     os.symlink(f"{work}/alerts", f"{work}/trees/{n}/alerts")

@@ -8,13 +8,17 @@ usage: sched.py crowd PAIRS ROUNDS     processes that wake each other, and some 
        sched.py execve CPU MS          a SCHED_FIFO thread preempts the exiting leader of its process, takes over the
                                        leader's id with execve(2), and sleeps for MS
        sched.py preempt CPU MS         a process computes, and a SCHED_FIFO process preempts it on its CPU for MS
-       sched.py quota CPU CENTS MS     a process in a cgroup of its own computes for MS of CPU time with a quota of
-                                       CENTS % of the CPU in each 100 ms
+       sched.py quota CPU CENTS MS [PERIOD]
+                                       a process in a cgroup of its own computes for MS of CPU time with a quota of
+                                       CENTS % of the CPU in each PERIOD (ms, 100 by default)
+       sched.py promote CPU MS         as `quota`, but once a line is read from standard input, the process becomes
+                                       SCHED_FIFO; when it runs, a process of a higher priority takes its CPU for MS
        sched.py sleep MS [CPU [UID]]   a process sleeps, on a CPU, as a user
        sched.py pipe MS                a process reads from a pipe, to which another process writes after that time
 """
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -125,17 +129,55 @@ def write(path, text):
         file.write(text)
 
 
-def quota(cpu, cents, milliseconds):
+def quota(cpu, cents, milliseconds, period=100):
     path = f"{CGROUPS}/{CGROUP}"
     write(f"{CGROUPS}/cgroup.subtree_control", "+cpu")
     os.makedirs(path, exist_ok=True)
-    write(f"{path}/cpu.max", f"{cents * 1000} 100000")
+    write(f"{path}/cpu.max", f"{cents * period * 10} {period * 1000}")
     os.sched_setaffinity(0, {cpu})
     write(f"{path}/cgroup.procs", str(os.getpid()))
     print(f"member={os.getpid()}", flush=True)
     end = time.process_time_ns() + milliseconds * 1_000_000
     while time.process_time_ns() < end:
         pass
+
+
+def seize(cpu, milliseconds, ready, start):
+    """Occupies a CPU with a high priority, once there is something to read from `start`."""
+    os.sched_setaffinity(0, {cpu})
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+    os.write(ready, b"x")
+    os.read(start, 1)
+    burn(milliseconds * 1_000_000)
+
+
+def ran_for(pid):
+    """Returns the CPU time of a process, in ns, as of its last tick or switch."""
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+        return int(file.read().split()[0])
+
+
+def promote(cpu, milliseconds):
+    # This process must run while the others keep their CPU busy.
+    os.sched_setaffinity(0, os.sched_getaffinity(0) - {cpu})
+    (is_ready, ready), (start, go) = os.pipe(), os.pipe()
+    rival = child(seize, cpu, milliseconds, ready, start)
+    os.read(is_ready, 1)
+    # Even if this process is killed, the member does not compute for longer than half a second.
+    member = child(quota, cpu, 1, 500, 1000)
+    try:
+        if not os.read(0, 1):
+            sys.exit("the input has ended")
+        before, now = ran_for(member), time.monotonic_ns()
+        os.sched_setscheduler(member, os.SCHED_FIFO, os.sched_param(10))
+        while ran_for(member) == before:
+            time.sleep(0.001)
+        os.write(go, b"x")
+        wait_for([rival])
+        print(f"hog={rival} promoted={now}", flush=True)
+    finally:
+        os.kill(member, signal.SIGKILL)
+        os.waitpid(member, 0)
 
 
 def sleep(milliseconds, cpu=None, uid=None):
@@ -158,7 +200,7 @@ def pipe(milliseconds):
 
 def main(words):
     what, *numbers = words
-    functions = [crowd, hog, newborn, execve, preempt, quota, sleep, pipe]
+    functions = [crowd, hog, newborn, execve, preempt, quota, promote, sleep, pipe]
     {function.__name__: function for function in functions}[what](*map(int, numbers))
 
 

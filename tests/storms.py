@@ -4,7 +4,7 @@
 
 usage: storms.py timers COUNT     1,000 kernel timers of 200 to 390 ms, until COUNT expirations were read
        storms.py crowd COUNT      64 tasks that one timer wakes together, COUNT times; they are killed at the end
-       storms.py tasks COUNT      COUNT tasks, eight at a time, that wait for their parent and end
+       storms.py tasks COUNT      COUNT tasks, a multiple of eight: each eight wait for their parent and end
        storms.py hotplug COUNT    all CPUs but the first one go offline and come back, one after another
 """
 

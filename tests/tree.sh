@@ -24,9 +24,9 @@ target() {
 	/usr/bin/taskset -c 1 sh -c 'printf lt_target >/proc/$$/comm
 		n=0; while [ $n -lt '"$1"' ]; do n=$((n + 1)); echo '"$2"' >'$parameters'/run; sleep 0.02; done'
 }
-# note NAME WHAT FILE [ARGUMENT...]: keep a copy of FILE, which `judge` has tree.py check with WHAT and
-# the arguments. One interpreter does this for all notes: under emulation, starting one takes as long
-# as getting three alerts.
+# note NAME WHAT FILE [ARGUMENT...]: keep a copy of FILE. Later, `judge` runs tree.py, which checks the
+# copy by WHAT and the arguments. One interpreter does this for all notes: under emulation, starting
+# one takes as long as getting three alerts.
 note() {
 	_notes=$((${_notes:-0} + 1))
 	cp "$3" /tmp/note.$_notes

@@ -102,7 +102,9 @@ impl Owner {
     /// An id belongs to one task at a time, so a task that has it and started before the operation
     /// is the owner. `began` may be later than the true start, if it was moved to a later step. If
     /// the id passed to another task between the true start and `began`, `start_mark` shows that,
-    /// except in about 1 case in a million.
+    /// except in about 1 case in a million. One case is not detected: the owner is the leader of its
+    /// process, and is exiting, because another thread has called execve(); that thread takes over
+    /// the leader's id and start time (`de_thread` in fs/exec.c).
     pub(crate) fn is_task_started_at(&self, time: u64, began: u64) -> bool {
         self.tid != 0 && time <= began && Self::start_mark_of(time) == self.start_mark
     }

@@ -20,7 +20,7 @@
 
 pub(super) use super::tasks::{self, Guard};
 pub(super) use crate::{
-    alert::record::{Owner, ID_BITS},
+    alert::record::Owner,
     control::{Kind as ParamKind, ALL},
     engine::{platform::Platform, Open, Verdict},
     instance::{kind::NOT_RECORDED, labels, probed::Live, Core, Details},

@@ -52,15 +52,21 @@ tracker! {
     }
 }
 
-/// Position of the CPU in a key: above the vector and the thread id.
+/// Position of the CPU in a key: above the vector and the task.
 const CPU_SHIFT: u32 = 40;
 const VEC_BITS: u32 = 8;
 
+/// Returns the key of a softirq, which has the task's address in units of 64 bytes, without the
+/// upper bits: these are the same for all tasks within 256 GiB.
+///
+/// The thread id would not do: while a softirq runs on top of an exiting leader, another thread's
+/// execve() may change the leader's id.
 #[inline(always)]
 fn key(guard: &Guard, vector: u64, task: &TaskRef<'_>) -> [u64; 1] {
-    const { assert!(VEC_BITS + ID_BITS <= CPU_SHIFT) };
+    const TASK_BITS: u32 = CPU_SHIFT - VEC_BITS;
+    let task = task.address() >> 6 & ((1 << TASK_BITS) - 1);
     let cpu = Kernel::cpu(guard) as u64;
-    [cpu << CPU_SHIFT | u64::from(task.tid()) << VEC_BITS | vector]
+    [cpu << CPU_SHIFT | task << VEC_BITS | vector]
 }
 
 impl Detail {

@@ -5,11 +5,14 @@
 usage: load.py DIRECTORY MEGABYTES
 
 In DIRECTORY/kernel are metadata (CTF 2) and one stream for each of four CPUs, as LTTng lays them out. Threads in pairs
-wake each other, make system calls, sleep for timers and are preempted. About one event in ten is a switch, and four in
-ten do not concern threads. The same size gives the same trace.
+wake each other, make system calls, sleep for timers and are preempted. In one call of write() in five, they also wait
+for a lock, reclaim memory, queue a work item, read from a disk, or send a packet to another thread. Some of the events
+are ones that LTTng does not have, and perf does. About one event in ten is a switch, and one in three does not concern
+threads. The same size gives the same trace.
 """
 
 import heapq
+import itertools
 import json
 import os
 import random
@@ -37,6 +40,8 @@ def structure(**members):
 
 S32, S64 = number(32, signed=True), number(64, signed=True)
 COMM = {"type": "static-length-string", "length": 16}
+REQUEST = structure(dev=S32, sector=S64, nr_sector=S32, rwbs=S32)
+SKB_FIELDS = structure(skbaddr=S64, len=S32, name=COMM)
 EVENTS = {
     "sched_switch": structure(prev_comm=COMM, prev_tid=S32, prev_prio=S32, prev_state=S64, next_comm=COMM,
                               next_tid=S32, next_prio=S32),
@@ -50,8 +55,34 @@ EVENTS = {
     "irq_softirq_entry": structure(vec=number(8)),
     "irq_softirq_exit": structure(vec=number(8)),
     "kmem_kfree": structure(call_site=S64, ptr=S64),
+    "irq_softirq_raise": structure(vec=number(8)),
+    "irq_handler_entry": structure(irq=S32, name=COMM),
+    "irq_handler_exit": structure(irq=S32, ret=S32),
+    "lock_contention_begin": structure(lock_addr=S64, flags=S32),
+    "lock_contention_end": structure(lock_addr=S64, ret=S32),
+    "mm_vmscan_direct_reclaim_begin": structure(order=S32, gfp_flags=S32),
+    "mm_vmscan_direct_reclaim_end": structure(nr_reclaimed=S64),
+    "workqueue_queue_work": structure(work=S64, function=S64),
+    "workqueue_execute_start": structure(work=S64, function=S64),
+    "workqueue_execute_end": structure(work=S64, function=S64),
+    "block_rq_insert": REQUEST,
+    "block_rq_issue": REQUEST,
+    "block_rq_complete": REQUEST,
+    "net_dev_queue": SKB_FIELDS,
+    "net_dev_xmit": structure(skbaddr=S64, rc=S32, len=S32, name=COMM),
+    "net_if_rx": SKB_FIELDS,
+    "net_if_receive_skb": SKB_FIELDS,
+    "skb_copy_datagram_iovec": structure(skbaddr=S64, len=S32),
+    "skb_consume": structure(skbaddr=S64),
 }
-SWITCH, WAKING, READ, READ_END, WRITE, WRITE_END, TIMER, TIMER_END, SOFTIRQ, SOFTIRQ_END, OTHER = range(11)
+(SWITCH, WAKING, READ, READ_END, WRITE, WRITE_END, TIMER, TIMER_END, SOFTIRQ, SOFTIRQ_END, OTHER, RAISE, IRQ, IRQ_END,
+ LOCK, LOCK_END, RECLAIM, RECLAIM_END, QUEUE_WORK, WORK, WORK_END, INSERT, ISSUE, COMPLETE, QUEUE_PACKET, SENT, BACKLOG,
+ RECEIVED, COPIED, CONSUMED) = range(len(EVENTS))
+# enabled, but these events do not occur
+EVENTS.update({name: structure(skbaddr=S64) for name in (
+    "skb_kfree", "net_napi_gro_receive_entry", "fprobes:__kfree_skb", "fprobes:skb_attempt_defer_free",
+    "fprobes:kfree_skb_partial")})
+EVENTS.update({f"x86_irq_vectors_irq_work_{end}": structure(vector=S32) for end in ("entry", "exit")})
 
 
 def metadata():
@@ -94,6 +125,8 @@ class Cpu:
         self.file = open(os.path.join(directory, f"channel_{index}"), "wb")
         self.packet, self.begin, self.sequence, self.written = [], self.now, 0, 0
         self.size = HEADER
+        # work items to execute, requests at the disk, packets in the backlog, and received packets
+        self.works, self.requests, self.backlog, self.received = [], [], [], []
 
     def event(self, kind, payload):
         """Writes an event."""
@@ -126,6 +159,13 @@ WOKEN = struct.Struct("<16siii")
 PAIR = struct.Struct("<qq")
 ONE = struct.Struct("<q")
 CALL = struct.Struct("<iq")
+HANDLER = struct.Struct("<i16s")
+TWO = struct.Struct("<ii")
+LOCKED = struct.Struct("<qi")
+SECTORS = struct.Struct("<iqii")
+SKB = struct.Struct("<qi16s")
+SKB_SENT = struct.Struct("<qii16s")
+SKB_COPIED = struct.Struct("<qi")
 NAMES = [b"swapper"] + [b"load-%d" % (tid // 2) for tid in range(1, THREADS + 1)]
 
 
@@ -136,6 +176,7 @@ class Load:
         self.cpus = [Cpu(i, directory) for i in range(CPUS)]
         self.timers = []
         self.asleep = set()
+        self.numbers = itertools.count(1)
         for tid in range(1, THREADS + 1):
             self.cpus[tid % CPUS].ready.append(tid)
 
@@ -152,9 +193,54 @@ class Load:
         while self.timers and self.timers[0][0] <= cpu.now:
             self.wake(cpu, heapq.heappop(self.timers)[1])
         cpu.event(TIMER_END, ONE.pack(1))
+        if cpu.requests:
+            cpu.event(IRQ, HANDLER.pack(30, b"disk"))
+            for request in cpu.requests:
+                cpu.event(COMPLETE, request)
+            cpu.event(IRQ_END, TWO.pack(30, 1))
+            cpu.requests.clear()
         if random.random() < 0.5:
-            cpu.event(SOFTIRQ, b"\x09")
-            cpu.event(SOFTIRQ_END, b"\x09")
+            vector = b"\x03" if cpu.backlog else b"\x09"
+            cpu.event(RAISE, vector)
+            cpu.event(SOFTIRQ, vector)
+            for skb in cpu.backlog:
+                cpu.event(RECEIVED, SKB.pack(skb, 64, b"lo"))
+            cpu.event(SOFTIRQ_END, vector)
+            cpu.received += cpu.backlog
+            cpu.backlog.clear()
+
+    def operate(self, cpu):
+        """Waits for a lock, reclaims memory, or starts an operation that ends later."""
+        number, what = next(self.numbers), random.randrange(5)
+        if what == 0:
+            cpu.event(LOCK, LOCKED.pack(1 + number % 50, 1))
+            cpu.event(LOCK_END, LOCKED.pack(1 + number % 50, 0))
+        elif what == 1:
+            cpu.event(RECLAIM, TWO.pack(0, 0))
+            cpu.event(RECLAIM_END, ONE.pack(32))
+        elif what == 2:
+            cpu.works.append(PAIR.pack(number, 1 + number % 20))
+            cpu.event(QUEUE_WORK, cpu.works[-1])
+        elif what == 3:
+            cpu.requests.append(SECTORS.pack(8 << 20, 8 * number, 8, 1 << 2))
+            cpu.event(INSERT, cpu.requests[-1])
+            cpu.event(ISSUE, cpu.requests[-1])
+        else:
+            cpu.event(QUEUE_PACKET, SKB.pack(number, 64, b"lo"))
+            cpu.event(BACKLOG, SKB.pack(number, 64, b"lo"))
+            cpu.event(SENT, SKB_SENT.pack(number, 0, 64, b"lo"))
+            cpu.backlog.append(number)
+
+    def finish(self, cpu):
+        """Executes the work items that earlier threads queued, and reads the received packets."""
+        for work in cpu.works:
+            cpu.event(WORK, work)
+            cpu.event(WORK_END, work)
+        for skb in cpu.received:
+            cpu.event(COPIED, SKB_COPIED.pack(skb, 64))
+            cpu.event(CONSUMED, ONE.pack(skb))
+        cpu.works.clear()
+        cpu.received.clear()
 
     def go(self, cpu):
         """Runs a thread for a while, or idles."""
@@ -169,8 +255,11 @@ class Load:
                 cpu.now += 50_000
             return
         tid = cpu.current
+        self.finish(cpu)
         for _ in range(random.randrange(1, 3)):
             cpu.event(WRITE, CALL.pack(3, 1))
+            if random.random() < 0.2:
+                self.operate(cpu)
             for _ in range(random.randrange(1, 5)):
                 cpu.event(OTHER, PAIR.pack(1, 2))
             cpu.event(WRITE_END, ONE.pack(1))

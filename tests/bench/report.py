@@ -36,10 +36,10 @@ PARTS = {
 # what runs while wake chains are followed
 LOADS = ("hackbench", "iperf3", "fio")
 
-# the analyses other than `path`, by the prefix of their rows: of a recorded trace, and of the trace that load.py makes
-# up, which has no events of disks and locks
-KINDS = {"": ("delays", "wakeups", "cpu", "irq", "syscalls", "io", "locks"),
-         "load_": ("delays", "wakeups", "cpu", "irq", "syscalls")}
+# the analyses other than `path`, by the prefix of their rows: of a recorded trace, which has no events of reclaim and no
+# packets, and of the trace that load.py makes up, which has the events of all
+KINDS = {"": ("delays", "wakeups", "sleeps", "cpu", "irq", "syscalls", "io", "locks", "work")}
+KINDS["load_"] = (*KINDS[""], "reclaim", "net")
 
 # the contenders that watch hackbench
 WATCHED = (("ours", "wakeup and offcpu"), ("offcpu", "offcpu"), ("by_stack", "offcpu by=stack"),

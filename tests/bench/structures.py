@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """structures: the table of the part `structures` for report.py, a line for each structure.
 
-tests/module/structures/measure.c prints the rows, with the letter of the structure. The rows for user space are from
-the part `native`.
+tests/module/structures/measure.c prints the rows, with the letter of the structure; structures.sh prints those of
+losses in BPF. The rows for user space are from the part `native`.
 """
 
 STRUCTURES = {

@@ -6,6 +6,7 @@
 # also as JSON. No figure is judged, but figures are refused if the counter did not count
 # instructions. The cost of by= is written between its marks in a page, unless a figure or a mark is
 # missing. On arm64, parts other than engine are refused, and goals in instructions are left out.
+# The made-up trace of the part analyze fills each table of the analyses that read it.
 # Objects that another test also builds are not compiled twice: the module is copied when
 # scripts/bench would build it, and not before. The native benchmark is built with less optimisation
 # than for a measurement.
@@ -108,6 +109,19 @@ for words in '' bpf 'engine native' 'engine --page'; do
 	! "$LT_TOP/scripts/bench" --kernel arm64 $words >"$work/said" 2>&1 || fail "accepted on arm64: $words"
 	grep -qE '^bench: (--kernel arm64: only the part engine runs|--page is for x86-64)' "$work/said" ||
 		fail "the refusal of '$words' on arm64: $(cat "$work/said")"
+done
+
+# Each analysis of the made-up trace finds operations for all its tables; `delays` has no such table.
+[ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user" --only latency-tracker
+python3 -B "$LT_TOP/tests/bench/load.py" "$work/load" 1
+kinds=$("$LT_TOP/scripts/in-tree" env PYTHONPATH="$LT_TOP/tests/bench" \
+	python3 -B -c 'import report; print(*report.KINDS["load_"])')
+declare -A tables=([delays]=0 [cpu]=2 [irq]=3 [io]=2 [work]=2 [net]=3)
+for kind in $kinds; do
+	"$LT_TOP/scripts/in-tree" "$LT_BUILD/test/latency-tracker" analyze "$kind" "$work/load" >"$work/said" ||
+		fail "analyze $kind of the made-up trace"
+	found=$(grep -c '^the longest ' "$work/said" || :)
+	[ "$found" -eq "${tables[$kind]:-1}" ] || fail "analyze $kind of the made-up trace: $(cat "$work/said")"
 done
 
 # Missing and unknown rows are detected.

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The queries of Documentation/guide/fleet-sql.md, on files of three hosts that `analyze --parquet` wrote and that were
-# merged: DuckDB and Spark give the same answers as `analyze --json`. One trace lost events, one host has two traces, and
-# each analysis ran twice.
+# The queries of Documentation/guide/fleet-sql.md, on files of three hosts that `analyze --parquet` and `explain
+# --parquet` wrote and that were merged: DuckDB and Spark give the same answers as `--json`. One trace lost events, two
+# hosts have two traces, those of one host have the same alerts, and each analysis ran twice.
 # timeout: 900
 # long: yes
 # worth: DuckDB and Spark

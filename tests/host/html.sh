@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The pages of --html in a real browser, without a network: clicks, the wheel and keys have their effects, the texts
-# match the terminal's, no name of a thread is markup, no resource is loaded, and no element reaches beyond the edge
-# of the window. The traces come from lt-ctf's tests. (cargo/test checks the content of the pages.)
+# The pages of --html, of each analysis and of explain, in a real browser, without a network: clicks, the wheel and keys
+# have their effects, the texts match the terminal's, no name of a thread is markup, no resource is loaded, and no
+# element reaches beyond the edge of the window. The traces come from lt-ctf's tests, or are made up. (cargo/test checks
+# the content of the pages.)
 # timeout: 600
 # long: yes
 # worth: a browser

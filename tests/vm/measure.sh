@@ -96,7 +96,7 @@ $COMMAND measure >/tmp/said || fail "the command fails"
 grep 'softirq, softirq_entry: .* runs in which an event began or ended' /tmp/said || fail "the command says: $(cat /tmp/said)"
 $COMMAND measure --json | grep -q '"hook":"softirq_exit"' || fail "no JSON"
 
-# The measuring code is not itself a measured probe.
+# The functions that measure cannot be traced, since a probe on them would be part of what they measure.
 grep -qw lt_measure_begin /proc/kallsyms || fail "there is no lt_measure_begin"
 grep -F '[latency_tracker]' /sys/kernel/tracing/available_filter_functions >/tmp/traceable
 for name in lt_measure_begin lt_measure_end lt_irq_save lt_irq_restore; do

@@ -127,11 +127,11 @@ cd /tmp/guide || exit
 ln -s /tmp/pipe trace
 examples_of /lt/Documentation/guide/analyze.md /tmp/blocks
 for block in /tmp/blocks/*; do
-	grep -Eq -- '--(html|svg|folded|csv)' "$block" || rm "$block"
+	grep -Eq -- '--(perfetto|html|svg|folded|csv)' "$block" || rm "$block"
 done
 sed -i "s/--tid 177/--tid $tid/" /tmp/blocks/*
 run_examples /tmp/blocks
-for file in 177.html 177.svg 177.folded path.folded 177.csv wakeups.html calls.svg calls.folded cpu.csv; do
+for file in 177.pftrace 177.html 177.svg 177.folded path.folded 177.csv wakeups.html calls.svg calls.folded cpu.csv; do
 	[ -s "$file" ] || fail "no $file"
 done
 grep "^python3/$tid;blocked;in read;woken by python3/[0-9]*;waits in clock_nanosleep for " 177.folded ||

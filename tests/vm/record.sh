@@ -10,8 +10,10 @@
 # directory; `captures` lists and shows them. If the time of day is set, no capture is removed too
 # early, no alert is missed, and later traces have the new time of day. --events-for records all that
 # an analysis reads, without an instance, prints the cost before it starts, and keeps what it has
-# recorded if the session ends early. The next run removes the instance of a killed run, but no other
-# instance of that name. scripts/lttng-snapshot saves a snapshot at an alert, too.
+# recorded if the session ends early. What it records for an analysis has the events that this
+# analysis needs, and `analyze work` names the process that queued an item. The next run removes the
+# instance of a killed run, but no other instance of that name. scripts/lttng-snapshot saves a
+# snapshot at an alert, too.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -24,6 +26,7 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
+. /lt/tests/net.sh
 . /lt/tests/sched.sh
 . /lt/tests/recorders.sh
 
@@ -42,7 +45,7 @@ touch -d "@$(($(date +%s) - 172800))" /tmp/captures/0000
 # In the first hour after boot, no capture is removed by its date: for this recorder, that hour is over.
 # shellcheck disable=SC2034 # for start
 RECORDER="/usr/bin/unshare --time --boottime 7200"
-start slow --keep-for 1d -o /tmp/captures slow block threshold=50ms dev=slow
+start slow --keep-for 1d -o /tmp/captures --parquet /tmp/fleet --host web3 slow block threshold=50ms dev=slow
 recorder=$!
 # shellcheck disable=SC2034 # for start
 RECORDER=
@@ -64,6 +67,11 @@ for capture in 0001 0002; do
 	grep -q "sector $sector " /tmp/captures/$capture/explanation.txt || fail "$capture explains another request"
 	grep -q "\"sector\": $sector," /tmp/captures/$capture/alert.json || fail "$capture has another alert"
 done
+
+# Each capture has its rows, which only root may read. A request has no path.
+assert_eq "$(command stat -c '%a %u' /tmp/fleet/alerts/host=web3/*.parquet | sort | uniq -c | tr -s ' ')" " 2 600 0" "files of alerts"
+assert_eq "$(command stat -c '%a %u' /tmp/fleet /tmp/fleet/alerts/host=web3 | sort -u)" "700 0" "directories of rows"
+[ ! -e /tmp/fleet/edges ] || fail "a request has a path"
 
 # The oldest capture is gone, and the others are listed and shown.
 [ ! -e /tmp/captures/0000 ] || fail "a capture that is two days old is still there"
@@ -300,5 +308,66 @@ babeltrace2 /tmp/cut/0001/trace | grep 'block_rq_complete: .* sector = 0,' >/dev
 grep 'may be incomplete, and its losses are unknown: /tmp/cut/0001/trace$' /tmp/cut.log || fail "the trace is not named"
 ! grep 'left behind' /tmp/cut.log || fail "no session is left behind"
 wait_until 20 sh -c '! pgrep lttng'
+
+# Each analysis finds its events in what is recorded for it. Analyses with the same events share a recording, and the
+# trace for `io` is the one above. All other recordings are made at once, so that one load serves all.
+lttng-sessiond --daemonize
+small=/sys/fs/cgroup/small
+echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+mkdir $small
+echo 20M >$small/memory.max
+null_disk quick 0
+insmod /lt/lt_works.ko ms=2
+ip link set lo up
+recordings='path,delays wakeups,cpu sleeps irq syscalls locks work reclaim net'
+recorders=
+for analyses in $recordings; do
+	: >"/tmp/$analyses.log"
+	latency-tracker record --events-for "$analyses" --subbuf-size 256K -o "/tmp/for-$analyses" \
+		>"/tmp/$analyses.log" 2>&1 &
+	recorders="$recorders $!"
+done
+for analyses in $recordings; do in_a_while grep -q 'recording until Ctrl-C$' "/tmp/$analyses.log"; done
+echo slow >/sys/module/lt_works/parameters/run
+python3 /lt/tests/calls.py many 2 2
+python3 /lt/tests/net.py flood 127.0.0.1 20
+# shellcheck disable=SC2016 # for the other shell
+sh -c 'echo $$ >/sys/fs/cgroup/small/cgroup.procs; exec dd if=/dev/quick of=/dev/null bs=1M count=40' 2>/dev/null
+for recorder in $recorders; do kill -INT "$recorder"; done
+for recorder in $recorders; do wait "$recorder" || fail "recorder $recorder failed"; done
+# analyzed ANALYSIS ROW [ARGUMENT...]: check that the analysis lacks no event, except those that only perf records, and
+# has this row.
+analyzed() {
+	_analysis=$1 _row=$2
+	shift 2
+	latency-tracker analyze "$_analysis" "$trace" --csv "$@" >/tmp/rows 2>/tmp/notes ||
+		fail "$_analysis: $(cat /tmp/notes)"
+	! grep 'record with' /tmp/notes | grep -Ev 'perf|larger buffers' || fail "$_analysis lacks events"
+	grep -q "^$_row," /tmp/rows || fail "$_analysis has no $_row: $(cat /tmp/notes /tmp/rows)"
+}
+trace=/tmp/cut/0001/trace
+analyzed io device
+for analyses in $recordings; do
+	trace=/tmp/for-$analyses/0001/trace
+	case $analyses in
+		path,delays)
+			analyzed path step --tid $$
+			analyzed delays state --tid $$ ;;
+		wakeups,cpu)
+			analyzed wakeups wakeup
+			analyzed cpu run ;;
+		sleeps) analyzed sleeps sleep ;;
+		irq) analyzed irq softirq ;;
+		syscalls) analyzed syscalls call ;;
+		locks) analyzed locks futex ;;
+		work) analyzed work "queued,[0-9]*,process,[^,]*/$$" --by process ;;
+		reclaim) analyzed reclaim 'reclaim,[0-9]*,process,dd/[0-9]*' ;;
+		net) analyzed net 'backlog,[0-9]*,device,lo' ;;
+	esac
+done
+rmmod lt_works
+rmdir $small
+kill "$(cat /run/lttng/lttng-sessiond.pid)"
+wait_until 120 sh -c '! pgrep lttng'
 
 unload_module

@@ -4,8 +4,9 @@
 # A SCHED_FIFO process keeps a computing process off its CPU for 100 ms. This is reported once, with
 # the task that ran instead. A process with a quota of 10 % of a CPU waits for the rest of each
 # period of 100 ms. There are as many alerts as the kernel counts throttled periods, or one fewer.
-# The alerts show that the process was throttled. If the CPU was idle meanwhile, they name the idle task. A thread
-# that takes over the id of a preempted thread does not take over its wait.
+# The alerts show that the process was throttled. If the CPU was idle meanwhile, they name the idle task. A process
+# that leaves the fair class while it is throttled, and is then preempted, is not reported as throttled. A thread that
+# takes over the id of a preempted thread does not take over its wait.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -88,6 +89,31 @@ done
 	fail "throttled waits that are not marked, or without a stack"
 grep ' by_pid=0 by_tid=0 by_comm="idle" ' /tmp/alerts >/tmp/idle || fail "no alert without a task that ran instead"
 [ "$(stat w filtered)" -gt 0 ] || fail "no other task was preempted"
+control 'w runqueue enabled=0'
+sums_hold w
+control -w
+
+# A process becomes SCHED_FIFO while it is throttled, and runs at once. Then a process of a higher priority takes its
+# CPU. The quota is not the reason for this wait, although task->throttled is still set.
+ms=$(patiently 20)
+control 'w runqueue threshold=100us cgroup=/lt-quota'
+exec 3<$LT/w/alerts
+{ wait_until 60 grep -q ' throttled=1' $LT/w/pending; echo; } | waits promote 1 "$ms" >/tmp/who
+alerts_of w /tmp/alerts
+cat /tmp/who /tmp/alerts
+member=$(sed -n 's/^member=//p' /tmp/who)
+hog=$(sed -n 's/^hog=\([0-9]*\) .*/\1/p' /tmp/who)
+promoted=$(sed -n 's/.* promoted=//p' /tmp/who)
+# The policy is that of the switch-out.
+grep " tid=$member .* policy=other .* throttled=1" /tmp/alerts | tail -n 1 >/tmp/throttled
+ended=$(field time </tmp/throttled)
+{ [ "$ended" -ge "$promoted" ] && [ $((ended - $(field delay </tmp/throttled))) -lt "$promoted" ]; } ||
+	fail "the process was not throttled when it became SCHED_FIFO"
+grep " tid=$member .* policy=fifo " /tmp/alerts >/tmp/fifo || fail "no wait as SCHED_FIFO"
+assert_eq "$(grep -vc ' throttled=0' /tmp/fifo)" 0 "waits as SCHED_FIFO that are said to be throttled"
+grep " by_tid=$hog " /tmp/fifo >/tmp/alert || fail "no wait for the process of a higher priority"
+longest=$(field delay </tmp/alert | sort -n | tail -n 1)
+[ "$longest" -ge "${ms}000000" ] || fail "it waited $longest ns"
 control 'w runqueue enabled=0'
 sums_hold w
 control -w

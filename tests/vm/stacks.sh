@@ -172,8 +172,8 @@ says /tmp/out 'Not ended, for longer than the threshold, and not in the sums: 1 
 kill $hung
 wait $hung || :
 
-# Two programs sleep in functions that are called in one way, and one in functions that are called in another way. A
-# worker reports an operation that has not ended, so that its stack in user space is missing.
+# Two programs have the same stack when they sleep, and the third a deeper one. A worker reports an operation that has
+# not ended, so that its stack in user space is missing.
 control 'u offcpu threshold=100ms comm=late-fp when=blocked stack=32 ustack=1'
 control 'e offcpu threshold=100s timeout=100ms comm=late-fp when=blocked stack=32 ustack=1'
 programs=''

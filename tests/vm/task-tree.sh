@@ -2,10 +2,11 @@
 # shellcheck shell=sh
 #
 # `pid=P tree=1` accepts exactly process P and its descendants: from before and after the creation
-# of the instance, with their threads, even if they have left their parent, session or PID
-# namespace, or if a thread has executed a program. It accepts no other process that gets the ID of
-# an exited descendant, or of P. No fork is missed while instances are created. A tree without a
-# process is refused, and so is a change of the process.
+# of the instance, with their threads, even if they have left their session or PID namespace, or if
+# a thread has executed a program. A descendant that loses its parent is still accepted if the
+# instance existed by then. No other process that gets the ID of an exited descendant, or of P, is
+# accepted. No fork is missed while instances are created. A tree without a process is refused, and
+# so is a change of the process.
 # kernels: stock
 # long: rt
 # long-part: more processes that fork while instances are created

@@ -88,8 +88,9 @@ control 'w wakeup enabled=0'
 sums_hold w
 
 # A parameter changed together with enabling applies from the first event on. A parameter changed
-# together with disabling does not apply before the last event. Otherwise, the threshold or a filter
-# would accept everything, and some task is always woken.
+# together with disabling does not apply before the last event. If either did, the threshold or a
+# filter would accept everything for a moment, and there would be an alert, since some task is always
+# woken.
 /usr/bin/taskset -p 3 $$ >/dev/null
 busy=
 for i in 1 2 3 4 5 6; do

@@ -9,6 +9,6 @@
 # icount: 1
 # debug: no, LTTng's modules are not built for this kernel
 # timeout: 900
-# worth: the page's three recordings, from end to end
+# worth: the page's four recordings, from end to end
 
 . /lt/tests/guide.sh

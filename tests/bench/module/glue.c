@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The kernel functions that lt_bench cannot call from Rust, and the helpers that the
- * engine's platform calls, from the same file as in the module.
+ * engine's platform calls, from the module's own files.
  */
 #include <linux/bpf.h>
 #include <linux/filter.h>
@@ -142,7 +142,7 @@ struct ltb_way {
 	struct tracepoint *points[LTB_POINTS];
 	/* Number of tracepoints, from the first one on, to which an empty function is attached. */
 	int empties;
-	/* The subject: a system call, a work item or a packet. */
+	/* The subject: a system call, a work item, a packet or a timer. */
 	struct pt_regs regs;
 	struct work_struct work;
 	void **pwq;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The parts of the combinations: objects, counters, two free lists and three tables. Included by
- * the files that build combinations.
+ * What the combinations and the peers consist of: objects, counters, the fields of the free lists
+ * and of the tables, and the chains that need no lock.
  */
 #ifndef _LT_STRUCTURES_STORE_H
 #define _LT_STRUCTURES_STORE_H

@@ -7,7 +7,7 @@
 //!                                         |--heat.rs-----> a heat map
 //!                                         |--page.rs-----> an HTML page
 //!                                         `--parquet.rs--> files for SQL, of all analyses
-//! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, in the formats of a path except Perfetto's
+//! trace --trace.rs--> lt_model::Model --delays.rs--> states and waits, in the formats of a path
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
 //!                                                              |--csv.rs-----------> comma-separated values
 //!                                                              |--flame.rs---------> folded stacks
@@ -27,14 +27,16 @@ pub(crate) mod lanes;
 #[path = "../../lt-model/tests/all/made.rs"]
 pub(crate) mod made;
 pub(crate) mod page;
-mod parquet;
+pub(crate) mod parquet;
 pub(crate) mod picture;
 pub(crate) mod show;
 mod tables;
+mod thread;
 mod verdict;
 pub(crate) mod words;
 
 pub(crate) use self::args::{AnalyzeArgs, EXAMPLES};
+pub(crate) use self::tables::Subject;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -42,7 +44,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, bail};
 use lt_common::Outcome;
 use lt_common::out::{self, note};
-use lt_model::{Class, Model, ThreadId, why};
+use lt_model::{Model, ThreadId, why};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::args::{AnalyzeCommand, PathArgs};
@@ -50,11 +52,7 @@ use self::lanes::{bars_in_picture, bars_of_each};
 use self::page::Limits;
 use self::parquet::{Alerts, Output};
 use self::picture::{Picture, Way};
-use self::tables::Subject;
 use crate::trace::{self, When};
-
-/// Maximum number of threads that an error lists.
-const NAMED: usize = 8;
 
 /// Runs an analysis. `alerts` reads the alerts that were recorded with a trace.
 pub(crate) fn run(args: &AnalyzeArgs, alerts: Alerts) -> Result<Outcome> {
@@ -96,15 +94,19 @@ fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
     out::file::check(files.into_iter().flatten())?;
     let interrupted = interrupted()?;
     let output = Output::open(&args.parquet, &args.trace, "path", alerts, &interrupted)?;
+    let (file, start) = (&args.trace, args.from);
+    let search = |model: &Model, (): &()| -> Result<why::Search> {
+        let (thread, (from, to), _) = asked(model, args)?;
+        Ok(why::Search::path(thread, from, to))
+    };
     let trace = match args.max_memory {
-        None => trace::read(&args.trace, args.from, &interrupted)?,
+        None if args.low_memory => {
+            trace::read_in_parts(file, start, &interrupted, &mut (), search)?
+        }
+        None => trace::read(file, start, args.tid.parse().ok(), &interrupted, None)?,
         Some(limit) => {
-            let wanted = |model: &Model, (): &()| {
-                let (thread, (from, to), _) = asked(model, args)?;
-                Ok(why::wanted(model, thread, from, to))
-            };
             let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
-            trace::read_within(limit, &args.trace, args.from, &interrupted, &mut (), wanted)?
+            trace::read_within(limit, file, start, &interrupted, &mut (), search)?
         }
     };
     let model = &trace.model;
@@ -127,6 +129,7 @@ fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
             facts: &words::Facts::NONE,
             range: (from, to),
             alerts: Vec::new(),
+            states: Vec::new(),
             paths: vec![Way {
                 thread,
                 range: (from, to),
@@ -175,7 +178,7 @@ fn path(args: &PathArgs, alerts: Alerts) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Finds the requested thread and time. Returns them, and the note of [`choose`].
+/// Finds the requested thread and time. Returns them, and the note of [`thread::named`].
 fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option<String>)> {
     let at = |when: &Option<When>| when.map(|when| when.since(model.span.0));
     let (from, to) = (at(&args.from), at(&args.to));
@@ -184,7 +187,7 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
     if from.is_some_and(|from| from >= end) || to.is_some_and(|to| to <= begin) {
         bail!("the trace is from {begin} to {end}, and does not cover the requested time");
     }
-    let (thread, span, several) = choose(model, args.tid, from, to)?;
+    let (thread, span, several) = thread::named(model, &args.tid, from, to)?;
     let (from, to) = (from.unwrap_or(span.0), to.unwrap_or(span.1));
     if from >= to {
         bail!(
@@ -195,59 +198,4 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
         );
     }
     Ok((thread, (from, to), several))
-}
-
-/// Finds the thread with number `tid` that existed for the longest part of the requested time. Returns the thread, the
-/// time for which it is recorded, and a note if other threads also had the number in the requested time.
-fn choose(
-    model: &Model,
-    tid: i32,
-    from: Option<u64>,
-    to: Option<u64>,
-) -> Result<(ThreadId, (u64, u64), Option<String>)> {
-    let (from, to) = (from.unwrap_or(0), to.unwrap_or(u64::MAX));
-    let span = |id| model.thread(id)?.span();
-    let spans: Vec<(u64, u64)> = model.by_tid(tid).filter_map(span).collect();
-    let is_dead = |id| model.thread(id).is_some_and(|thread| thread.dead);
-    match why::thread_in(model, tid, from, to).and_then(|id| Some((id, span(id)?))) {
-        Some((id, (begin, end))) => {
-            let there = spans.iter().filter(|(a, b)| *a < to && *b > from);
-            let several = (there.count() > 1).then(|| {
-                format!(
-                    "several threads had the number {tid}; the one from {begin} to {end} is shown"
-                )
-            });
-            Ok((id, (begin, end), several))
-        }
-        // Intervals that ended before the requested time were dropped.
-        None if spans.is_empty() && model.by_tid(tid).any(is_dead) => {
-            bail!("thread {tid} ended before {from}, the start of the range")
-        }
-        None if spans.is_empty() => bail!("no thread {tid} in the trace; {}", busiest(model)),
-        None => {
-            let times: Vec<_> = spans
-                .iter()
-                .map(|(a, b)| format!("from {a} to {b}"))
-                .collect();
-            bail!(
-                "thread {tid} is in the trace ({}), but not in the requested range: widen --from or --to",
-                times.join(", and ")
-            )
-        }
-    }
-}
-
-/// The threads that worked the longest.
-fn busiest(model: &Model) -> String {
-    let (from, to) = model.span;
-    let work = |id| Some((model.thread(id)?.time_in(Class::Working, from, to), id));
-    let all = (0..model.threads.len() as u32).map(ThreadId);
-    let mut worked: Vec<_> = all.filter_map(work).collect();
-    worked.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
-    worked.truncate(NAMED);
-    let names = worked.iter().map(|(_, id)| words::name(model, *id));
-    format!(
-        "the threads that ran the most: {}",
-        names.collect::<Vec<_>>().join(", ")
-    )
 }

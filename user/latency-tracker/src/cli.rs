@@ -72,7 +72,7 @@ Questions:
     rmmod latency_tracker
 
 rmmod removes all instances and probes; `stop --all` keeps the module. A module
-without instances costs 2.6 MB of memory, and no time. An instance costs 380 to
+without instances costs 3.2 MB of memory, and no time. An instance costs 380 to
 1,900 instructions for each operation that it follows; RATE in `top` counts
 these operations. `record` also traces, which costs more. To turn off services,
 use `systemctl disable --now`: latency-tracker, latency-tracker-export, and

@@ -7,6 +7,7 @@
 //! alert of a request --block--> its life, the queue of the device, requests that overtook it
 //! any other alert ----why-----> the critical path of its thread, or the activity of its CPU
 //! all alerts --draw, page--> a trace for Perfetto, an HTML page, or its time lines
+//!            --analyze/parquet--> rows of the alerts and their paths
 //! ```
 
 pub(crate) mod alone;
@@ -38,9 +39,10 @@ use self::proofs::ByThread;
 use self::why::Why;
 use crate::analyze::interrupted;
 use crate::analyze::lanes::{bars_in_picture, bars_of_each};
+use crate::analyze::parquet::{EXPLAIN, Output, ParquetArgs, edges};
 use crate::analyze::show::Thread;
 use crate::carried::{self, Carried};
-use crate::trace::{self, Beside, Keep, Saved, Told};
+use crate::trace::{self, Beside, Keep, Saved, Told, evidence};
 use crate::ustack;
 
 /// Maximum length of a line in an error: a file without alerts may have very long lines.
@@ -96,7 +98,8 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     let (trace, alerts) = (&asked.trace, &asked.alerts[..asked.chosen]);
     let beside = ByThread::new(&asked.alerts);
     let interrupted = interrupted()?;
-    let evidence = proofs::read(&args.capture)?.or(asked.evidence);
+    let output = Output::open(&args.parquet, trace, EXPLAIN, recorded_with, &interrupted)?;
+    let evidence = evidence::read(&args.capture)?.or(asked.evidence);
     let evidence = evidence.unwrap_or_default();
     let drawn = match (&args.perfetto, args.html.as_ref().or(args.svg.as_ref())) {
         (Some(_), _) => Threads::Needed,
@@ -127,6 +130,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     if let Some(file) = &args.svg {
         page(bars_in_picture)?.draw(file)?;
     }
+    if let Some(output) = output {
+        write_rows(output, &told, &reports, &interrupted)?;
+    }
     for (i, report) in reports.iter().enumerate() {
         poll(&interrupted)?;
         if args.json {
@@ -144,6 +150,17 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
         told.say_how_fast();
     }
     Ok(Outcome::Fine)
+}
+
+/// Writes the rows of `--parquet`.
+fn write_rows(
+    output: Output,
+    told: &Told,
+    reports: &[Report<'_>],
+    interrupted: &AtomicBool,
+) -> Result<()> {
+    let paths = reports.iter().map(|of| (of.alert, of.path.as_ref()));
+    edges::explained(output, paths, told, interrupted)
 }
 
 /// Fails once a signal has set `interrupted`.
@@ -193,7 +210,7 @@ fn what(args: &ExplainArgs) -> Result<Asked> {
     let (alerts, evidence) = match &args.alerts {
         Some(file) => {
             let alerts = lines(file)?;
-            let carried = match proofs::file(&args.capture)? {
+            let carried = match evidence::file(&args.capture)? {
                 Some(_) => Carried::default(),
                 None => carried::read(&trace, &never).unwrap_or_default(),
             };
@@ -257,15 +274,9 @@ fn capture(directory: &Path) -> Result<Capture> {
 /// All alerts that were recorded with a trace: the alerts of its capture, alerts that a recorder sent along, or events
 /// of the trace.
 pub(crate) fn recorded_with(trace: &Path, interrupted: &AtomicBool) -> Result<Vec<Alert>> {
-    let capture = trace.parent().filter(|_| trace.ends_with("trace"));
-    for directory in [Some(trace), capture].into_iter().flatten() {
-        let file = directory.join("alert.json");
-        if file
-            .try_exists()
-            .with_context(|| file.display().to_string())?
-        {
-            return Ok(saved(directory)?.0);
-        }
+    let file = evidence::of_capture(trace, "alert.json")?;
+    if let Some(capture) = file.as_deref().and_then(Path::parent) {
+        return Ok(saved(capture)?.0);
     }
     // If the trace cannot be read, the analysis reports it.
     let carried = carried::read(trace, interrupted);
@@ -325,6 +336,26 @@ pub(crate) fn explain(
     Ok(each.collect())
 }
 
+/// Explains each alert of a capture as text, see [`explained`], and then writes the rows of `--parquet`. A failure to
+/// write them is the second result, and changes no explanation.
+pub(crate) fn explain_capture(
+    trace: &Path,
+    saved: Saved,
+    alerts: &[Alert],
+    beside: &[Alert],
+    parquet: &ParquetArgs,
+    goes_on: &mut dyn FnMut(),
+) -> Result<(Vec<String>, Result<()>)> {
+    let (told, reports) = told_and_reports(trace, saved, alerts, beside, goes_on)?;
+    goes_on();
+    let never = AtomicBool::new(false);
+    let write = |output| write_rows(output, &told, &reports, &never);
+    let output = Output::open(parquet, trace, EXPLAIN, recorded_with, &never);
+    let written = output.and_then(|output| output.map_or(Ok(()), write));
+    let texts = reports.into_iter().map(|report| report.text);
+    Ok((texts.collect(), written))
+}
+
 /// Explains each alert. `trace` is a trace, or the directory `trace` of a capture, and `saved` is what can be read
 /// after this run. The stacks of the alerts in `beside` may show where a late thread slept. Calls `goes_on` often while
 /// reading, and before each explanation.
@@ -335,7 +366,20 @@ pub(crate) fn explained(
     beside: &[Alert],
     goes_on: &mut dyn FnMut(),
 ) -> Result<Vec<Explained>> {
-    let evidence = proofs::read(trace)?.unwrap_or_default();
+    let (_, reports) = told_and_reports(trace, saved, alerts, beside, goes_on)?;
+    let explained = reports.into_iter().map(|report| report.explained);
+    Ok(explained.collect())
+}
+
+/// Reads the trace, and explains each alert: see [`explained`].
+fn told_and_reports<'a>(
+    trace: &Path,
+    saved: Saved,
+    alerts: &'a [Alert],
+    beside: &[Alert],
+    goes_on: &mut dyn FnMut(),
+) -> Result<(Told, Vec<Report<'a>>)> {
+    let evidence = evidence::read(trace)?.unwrap_or_default();
     let never = AtomicBool::new(false);
     let (mut told, requests) = read(
         trace,
@@ -348,8 +392,7 @@ pub(crate) fn explained(
     told.saved = saved;
     let all = ByThread::new(beside);
     let reports = reports(&told, alerts, &evidence, &all, requests, &never, goes_on)?;
-    let explained = reports.into_iter().map(|report| report.explained);
-    Ok(explained.collect())
+    Ok((told, reports))
 }
 
 /// The stacks of the task of an alert, in the kernel and in user space, as lines; empty if the alert has none.

@@ -5,7 +5,7 @@
 //! ```text
 //!   set up: instance, disabled (with TRACKER) -> LTTng flight recorder -> estimate -> arm delay -> enabled
 //!   loop:   NAME/alerts (poll, real-time) -> policy -> post-trigger -> snapshot
-//!           -> DIR/0001/{trace/, alert.json, evidence.json, explanation.txt}
+//!           -> DIR/0001/{trace/, alert.json, evidence.json, explanation.txt}, rows of --parquet
 //!   ends:   signal, --duration, --max-captures, disk budget, instance gone
 //!           (without TRACKER: gone, and not replaced by `apply`)
 //! ```
@@ -24,6 +24,7 @@
 //! Each resource that is set up is a value whose drop releases it, in reverse order, on every exit path. A killed run
 //! leaves a note for the next run (see [`leftovers`]).
 
+mod analyses;
 mod args;
 mod dates;
 mod estimate;
@@ -48,6 +49,7 @@ use lt_common::capture::{Captures, Partial, Record, Taken, size_of};
 use lt_common::clock;
 use lt_common::group::{self, Change, Followed, Groups};
 use lt_common::out::{self, bytes, note};
+use lt_common::private::make_private;
 use lt_common::wait::{Signals, Wake};
 use lt_proc::evidence::Evidence;
 use lt_proc::{Nanos, ProcError, ProcRoot, Stats};
@@ -65,8 +67,9 @@ use self::policy::{History, Skip};
 use self::relay::Relay;
 use self::room::room;
 use self::stream::{Stream, Woken};
+use crate::analyze::parquet::{ParquetArgs, check_host};
 use crate::config::{STATE, is_being_applied};
-use crate::explain::explain;
+use crate::explain::explain_capture;
 use crate::service::Service;
 use crate::trace::Saved;
 
@@ -100,6 +103,11 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     leftovers::clean(root);
     instance::check(root, args)?;
     let captures = Captures::open(args.captures()).map_err(|error| elsewhere(error, args))?;
+    if let Some(directory) = &args.parquet.parquet {
+        make_private(directory, "choose another directory with --parquet")?;
+        let uname = nix::sys::utsname::uname().context("uname")?;
+        check_host(&args.parquet, &uname.nodename().to_string_lossy())?;
+    }
     let tracker = instance::tracker(root, args)?;
 
     // The values from here on are dropped in reverse order, which is the order of the cleanup.
@@ -519,8 +527,8 @@ impl Recorder<'_> {
         revived.ok().flatten()
     }
 
-    /// Takes the snapshot and writes alert.json, evidence.json and explanation.txt. There is no explanation without a
-    /// snapshot, or with --no-explain.
+    /// Takes the snapshot and writes alert.json, evidence.json, explanation.txt and the rows of --parquet. Without a
+    /// snapshot there is no explanation, and there are no rows; with --no-explain, there is no explanation.
     fn capture(
         &self,
         woken: &Woken,
@@ -581,8 +589,24 @@ impl Recorder<'_> {
             )?;
             self.write_evidence(&partial, &evidence);
             self.service.alive();
-            let explain = || explanation(self.service, self.captures, &partial, number, woken);
-            let text = (failure.is_none() && !self.args.no_explain).then(explain);
+            let parquet = &self.args.parquet;
+            let (text, unwritten) = match &failure {
+                Some(_) => (None, Some("it has no trace".to_string())),
+                None if self.args.no_explain => (None, None),
+                None => {
+                    let (service, captures) = (self.service, self.captures);
+                    let (text, unwritten) =
+                        explanation(service, captures, &partial, number, woken, parquet);
+                    (Some(text), unwritten)
+                }
+            };
+            if let (Some(directory), Some(why)) = (&parquet.parquet, unwritten) {
+                history.unwritten += 1;
+                note(&format!(
+                    "capture {number:04} has no rows in {}: {why}",
+                    directory.display()
+                ));
+            }
             // The files besides the trace count, too.
             let _alone = self.captures.alone()?;
             Ok(match self.make_room(&partial)? {
@@ -796,8 +820,12 @@ impl Recorder<'_> {
             0 => String::new(),
             n => format!("  not sent {n}"),
         };
+        let unwritten = match history.unwritten {
+            0 => String::new(),
+            n => format!("  without rows {n}"),
+        };
         Ok(format!(
-            "captures {}{failed}{unsent}  skipped {}  disk {size} of {}\n{}",
+            "captures {}{failed}{unsent}{unwritten}  skipped {}  disk {size} of {}\n{}",
             history.taken,
             history.skipped,
             bytes(self.args.disk_budget.0),
@@ -821,14 +849,16 @@ fn counters(stats: Result<Stats, ProcError>, missed: u64) -> String {
     }
 }
 
-/// Explains the slowest alerts of the capture with this number. An unreadable trace is reported, and is not fatal.
+/// Explains the slowest alerts of the capture with this number, and writes the rows of --parquet. Returns the text, and
+/// why the rows were not written. An unreadable trace is reported, and is not fatal.
 fn explanation(
     service: &Service,
     captures: &Captures,
     partial: &Partial,
     number: u64,
     woken: &Woken,
-) -> String {
+    parquet: &ParquetArgs,
+) -> (String, Option<String>) {
     let mut slowest = woken.alerts.clone();
     slowest.sort_by_key(|a| std::cmp::Reverse(a.delay));
     slowest.truncate(EXPLAINED);
@@ -838,12 +868,12 @@ fn explanation(
     let explained = std::thread::scope(|scope| {
         let explain = || {
             let goes_on = &mut service.progress();
-            explain(&trace, saved, &slowest, &woken.alerts, goes_on)
+            explain_capture(&trace, saved, &slowest, &woken.alerts, parquet, goes_on)
         };
         scope.spawn(explain).join()
     });
-    let text = match explained {
-        Ok(Ok(texts)) => {
+    let (text, unwritten) = match explained {
+        Ok(Ok((texts, written))) => {
             let more = woken.alerts.len() - slowest.len();
             let rest = if more > 0 {
                 format!(
@@ -853,16 +883,23 @@ fn explanation(
             } else {
                 String::new()
             };
-            texts.join("\n") + &rest
+            let unwritten = written.err().map(|error| format!("{error:#}"));
+            (texts.join("\n") + &rest, unwritten)
         }
-        Ok(Err(error)) => format!("No explanation: {error:#}\n"),
-        Err(_) => "No explanation: the reader of the trace failed.\n".to_string(),
+        Ok(Err(error)) => {
+            let why = format!("{error:#}");
+            (format!("No explanation: {why}\n"), Some(why))
+        }
+        Err(_) => {
+            let why = "the reader of the trace failed";
+            (format!("No explanation: {why}.\n"), Some(why.into()))
+        }
     };
     if let Err(error) = partial.write("explanation.txt", &text) {
         note(&format!("explanation not saved: {error:#}"));
         note(&room(captures.path()));
     }
-    text
+    (text, unwritten)
 }
 
 #[cfg(test)]
@@ -877,6 +914,22 @@ mod tests {
 
     use super::*;
 
+    /// A capture of the trace `compact` and a late thread in it, not yet explained.
+    fn capture(traces: &Path) -> (Captures, Partial, Woken) {
+        let captures = Captures::open(&traces.join("captures")).unwrap();
+        let partial = captures.partial().unwrap();
+        std::fs::rename(traces.join("compact"), partial.path.join("trace")).unwrap();
+        let alert = "seq=1 time=22672338106 instance=a tracker=offcpu reason=threshold delay=300000000 threshold=1 \
+                     cpu=0 pid=187 tid=195 comm=\"lttng-consumerd\"";
+        let woken = Woken {
+            alerts: vec![Alert::parse(alert).unwrap()],
+            ..Woken::default()
+        };
+        let text = serde_json::json!({ "alerts": woken.alerts }).to_string();
+        partial.write("alert.json", &text).unwrap();
+        (captures, partial, woken)
+    }
+
     /// Runs as a service in a separate process: waits for a signal, and explains an alert.
     #[test]
     #[ignore = "part of the next test"]
@@ -889,19 +942,47 @@ mod tests {
         service.sleep(&signals, Duration::from_secs(3600)).unwrap();
         service.status("explains");
         let traces = crate::trace::test_traces();
-        let directory = traces.path().join("captures");
-        let captures = Captures::open(&directory).unwrap();
-        let partial = captures.partial().unwrap();
-        std::fs::rename(traces.path().join("compact"), partial.path.join("trace")).unwrap();
-        let alert = "seq=1 time=22672338106 instance=a tracker=offcpu reason=threshold delay=300000000 threshold=1 \
-                     cpu=0 pid=187 tid=195 comm=\"lttng-consumerd\"";
-        let woken = Woken {
-            alerts: vec![Alert::parse(alert).unwrap()],
-            ..Woken::default()
+        let (captures, partial, woken) = capture(traces.path());
+        let none = ParquetArgs {
+            parquet: None,
+            host: None,
         };
-        let text = explanation(&service, &captures, &partial, 1, &woken);
+        let (text, _) = explanation(&service, &captures, &partial, 1, &woken, &none);
         assert!(!text.contains("No explanation"), "{text}");
         service.stopping();
+    }
+
+    #[test]
+    fn rows_that_cannot_be_written_change_no_explanation() {
+        let traces = crate::trace::test_traces();
+        let (captures, partial, woken) = capture(traces.path());
+        std::fs::write(traces.path().join("file"), "kept").unwrap();
+        let service = Service::find();
+        let explained = |place: &str| {
+            let parquet = ParquetArgs {
+                parquet: Some(traces.path().join(place)),
+                host: Some("web3".into()),
+            };
+            let explained = explanation(&service, &captures, &partial, 1, &woken, &parquet);
+            std::fs::remove_file(partial.path.join("explanation.txt")).unwrap();
+            explained
+        };
+        let (text, unwritten) = explained("fleet");
+        assert!(!text.contains("No explanation"), "{text}");
+        assert_eq!(unwritten, None);
+        for table in ["alerts", "edges", "coverage"] {
+            let host = traces.path().join("fleet").join(table).join("host=web3");
+            assert_eq!(std::fs::read_dir(host).unwrap().count(), 1, "{table}");
+        }
+        let (same, unwritten) = explained("file");
+        assert_eq!(same, text);
+        let why = unwritten.unwrap();
+        assert!(why.contains("Not a directory"), "{why}");
+        // Without a readable trace, there is neither.
+        std::fs::remove_dir_all(partial.path.join("trace")).unwrap();
+        let (text, unwritten) = explained("fleet");
+        assert!(text.starts_with("No explanation: "), "{text}");
+        assert!(unwritten.is_some());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! ```
 
 mod beside;
+pub(crate) mod evidence;
 mod feed;
 mod files;
 mod find;
@@ -18,10 +19,10 @@ mod told;
 mod when;
 
 pub(crate) use self::beside::Beside;
-pub(crate) use self::feed::{Keep, read, read_beside, read_within, scan};
+pub(crate) use self::feed::{Keep, read, read_beside, read_in_parts, read_within, scan};
 pub(crate) use self::find::Finder;
 pub(crate) use self::identity::Identity;
-pub(crate) use self::steps::{Need, Sink};
+pub(crate) use self::steps::{FUTEXES, Need, Sink};
 pub(crate) use self::told::{Saved, Told};
 pub(crate) use self::when::{Mark, Point, When, event};
 

@@ -28,6 +28,9 @@ mod terminal;
 
 use pftrace::Pftrace;
 
+/// Size of each packet of the trace `compact`, in bytes.
+const PACKET: usize = 16384;
+
 /// A separate directory for each test.
 struct Dir(PathBuf);
 
@@ -440,6 +443,64 @@ fn a_limit_on_memory_changes_nothing_or_is_reported_as_too_low() {
     );
 }
 
+/// With --low-memory, the path and the delays are the same.
+#[test]
+fn low_memory_changes_nothing() {
+    let dir = Dir::with_traces("low-memory");
+    for trace in ["compact", "snapshot"] {
+        for tid in busiest(&dir, trace).iter().take(4) {
+            let (status, json, error) = run(&mut dir.path(trace, &["--tid", tid, "--json"]));
+            assert_eq!(status, 0, "{error}");
+            let json: Value = serde_json::from_str(&json).unwrap();
+            let time = |name: &str| json[name].as_u64().unwrap();
+            let (from, to) = (time("from"), time("to"));
+            let third = (to - from) / 3;
+            let [from, to] = [from + third, to - third].map(|time| time.to_string());
+            let range = ["--from", &from, "--to", &to];
+            for (what, form) in [
+                ("path", &["--all"][..]),
+                ("path", &["--json"]),
+                ("path", &range),
+                ("delays", &["--all"]),
+                ("delays", &["--json"]),
+                ("delays", &["--folded"]),
+                ("delays", &range),
+            ] {
+                let analyze = |more: &[&str]| {
+                    let args = [&["--tid", tid][..], form, more].concat();
+                    run(&mut dir.of_trace(&["analyze", what], trace, &args))
+                };
+                let whole = analyze(&[]);
+                assert_eq!(whole.0, 0, "{}", whole.2);
+                assert_eq!(analyze(&["--low-memory"]), whole, "{what} {form:?}");
+            }
+        }
+    }
+    for (args, expected) in [
+        (&["--low-memory"][..], "--tid <TID|NAME>"),
+        (
+            &["--low-memory", "--max-memory", "1G", "--tid", "1"],
+            "cannot be used with",
+        ),
+        (
+            &["--low-memory", "--tid", "1", "--from", "sched_switch:1"],
+            "sched_switch:1 cannot be found with --low-memory",
+        ),
+    ] {
+        let (status, found, error) = run(&mut dir.delays("compact", args));
+        assert!(error.contains(expected), "{error}");
+        assert!(status != 0 && found.is_empty(), "{status} {found}");
+    }
+    // The activity of other threads is not kept, so the error does not name the busiest ones.
+    let args = ["--low-memory", "--tid", "4194304"];
+    let (status, _, error) = run(&mut dir.path("compact", &args));
+    let expected = "no thread 4194304 in the trace";
+    assert!(
+        status == 1 && error.trim_end().ends_with(expected),
+        "{error}"
+    );
+}
+
 /// Checks that the parts of a list follow each other without gaps, from `from` to `to`.
 fn tile(list: &Value, from: u64, to: u64) {
     let time = |part: &Value, name: &str| part[name].as_u64().unwrap();
@@ -573,6 +634,222 @@ fn what_a_program_was_blocked_for_leads_to_the_sleep_of_its_children() {
     );
 }
 
+/// Runs `analyze delays` without a thread.
+fn of_threads(dir: &Dir, trace: &str, args: &[&str]) -> String {
+    let (status, out, error) = run(&mut dir.delays(trace, args));
+    assert_eq!(status, 0, "{error}");
+    out
+}
+
+/// The time of each thread adds up, the one with the longest wait is first, and the report on one thread has the same
+/// sums and the same longest wait.
+#[test]
+fn without_a_thread_all_threads_have_rows() {
+    let dir = Dir::with_traces("threads");
+    let number = |value: &Value| value.as_u64().unwrap();
+    for trace in ["all", "compact", "snapshot"] {
+        let json: Value = serde_json::from_str(&of_threads(&dir, trace, &["--json"])).unwrap();
+        let threads = json["threads"].as_array().unwrap();
+        let wait = |row: &Value| match &row["longest"] {
+            Value::Null => 0,
+            wait => number(&wait["end"]) - number(&wait["begin"]),
+        };
+        let waits: Vec<u64> = threads.iter().map(wait).collect();
+        assert!(waits.is_sorted_by(|a, b| a >= b), "{waits:?}");
+        for row in threads {
+            let (from, to) = (number(&row["from"]), number(&row["to"]));
+            assert!(number(&json["from"]) <= from && to <= number(&json["to"]));
+            let sums = row["sums"].as_object().unwrap();
+            assert_eq!(sums.values().map(number).sum::<u64>(), to - from, "{row}");
+            if let Some(longest) = row["longest"].as_object() {
+                let (begin, end) = (number(&longest["begin"]), number(&longest["end"]));
+                tile(&longest["states"], begin, end);
+            }
+        }
+        for tid in busiest(&dir, trace) {
+            let mut rows = threads.iter();
+            let row = rows.find(|row| row["thread"]["tid"].as_u64() == tid.parse().ok());
+            let row = row.unwrap();
+            let (from, to) = (row["from"].to_string(), row["to"].to_string());
+            let args = ["--tid", &tid, "--from", &from, "--to", &to, "--json"];
+            let one = of_threads(&dir, trace, &args);
+            let one: Value = serde_json::from_str(&one).unwrap();
+            let segment = &one["segments"][0];
+            assert_eq!(segment["sums"], row["sums"], "{tid}");
+            let states = segment["states"].as_array().unwrap();
+            let took = |state: &&Value| number(&state["end"]) - number(&state["begin"]);
+            let blocked = states.iter().filter(|state| state["class"] == "blocked");
+            let longest = blocked.max_by_key(took);
+            assert!(longest.is_none_or(|state| took(&state) <= wait(row)));
+            let Some(wait) = row["longest"]["states"].as_array() else {
+                continue;
+            };
+            let keys = ["begin", "end", "class", "cause", "woken_by"];
+            for state in wait {
+                let same = |of: &Value| keys.iter().all(|key| of[*key] == state[*key]);
+                assert!(states.iter().any(same), "{state}");
+            }
+        }
+        // A line for each thread, below the names of the columns.
+        let rows = of_threads(&dir, trace, &["--csv"]);
+        assert_eq!(rows.lines().count(), 1 + threads.len());
+    }
+}
+
+/// Each child of the program sleeps for 20 ms; the program waits in `read` for one child after the other.
+#[test]
+fn the_longest_waits_of_a_program_and_of_its_children_are_known() {
+    let dir = Dir::with("perf.tar.xz", "longest");
+    let json: Value = serde_json::from_str(&of_threads(&dir, "perf", &["--json"])).unwrap();
+    let threads = json["threads"].as_array().unwrap();
+    let of = |tid: u64| {
+        let mut rows = threads.iter();
+        rows.find(|row| row["thread"]["tid"] == tid).unwrap()
+    };
+    let longest = &of(177)["longest"];
+    assert_eq!(longest["begin"].as_u64(), Some(14_879_963_766));
+    assert_eq!(longest["end"].as_u64(), Some(14_904_670_301));
+    assert_eq!(longest["states"][0]["woken_by"]["tid"], 182);
+    for child in 179..184 {
+        let cause = &of(child)["longest"]["states"][0]["cause"];
+        assert_eq!(cause["syscall"], "clock_nanosleep", "{child}: {cause}");
+        assert_eq!(cause["by"], "timer", "{child}: {cause}");
+    }
+    let text = of_threads(&dir, "perf", &["--all"]);
+    assert!(text.contains("python3/177 in read: woken by"), "{text}");
+    // The path of the command is complete, so it can be pasted anywhere.
+    let last = text.lines().last().unwrap();
+    let words: Vec<_> = last.split(' ').collect();
+    let path = dir.0.join("perf").display().to_string();
+    assert_eq!(
+        words[..5],
+        ["next:", "latency-tracker", "analyze", "delays", &path]
+    );
+    let (status, report, error) = run(&mut dir.delays("perf", &words[5..]));
+    assert_eq!(status, 0, "{error}");
+    let name = text.lines().nth(4).unwrap();
+    let name = report.split(' ').next().map(|first| name.contains(first));
+    assert_eq!(name, Some(true), "{text}\n{report}");
+}
+
+#[test]
+fn threads_that_are_not_shown_are_counted() {
+    let dir = Dir::with_traces("top");
+    let json: Value = serde_json::from_str(&of_threads(&dir, "compact", &["--json"])).unwrap();
+    let all = json["threads"].as_array().unwrap().len();
+    let heading = "Time of these threads by state";
+    for (args, count) in [
+        (&["--top", "2"][..], 2),
+        (&[], all.min(20)),
+        (&["--all"], all),
+        (&["--min", "1h"], 0),
+        (&["--top", "0"], 0),
+    ] {
+        let text = of_threads(&dir, "compact", args);
+        assert!(text.starts_with(&format!("{all} threads from ")), "{text}");
+        let below = text.lines().skip_while(|line| *line != heading).skip(2);
+        let rows = below.take_while(|line| !line.is_empty()).count();
+        assert_eq!(rows, count, "{text}");
+        let what = match count {
+            0 => "threads",
+            _ => "more threads",
+        };
+        let others = format!("\nNot shown: {} {what}, ", all - count);
+        assert_eq!(text.contains(&others), count < all, "{text}");
+        let next = "\nnext: latency-tracker analyze delays /";
+        assert!(text.contains(next), "{text}");
+    }
+    of_threads(&dir, "compact", &["--html", "threads.html"]);
+    let page = fs::read_to_string(dir.0.join("threads.html")).unwrap();
+    assert!(page.contains("Delays of all threads"), "{page}");
+}
+
+/// The steps of a path, or the states of all segments.
+fn parts(json: &Value) -> Vec<&Value> {
+    if let Some(steps) = json["path"].as_array() {
+        return steps.iter().collect();
+    }
+    let segments = json["segments"].as_array().unwrap();
+    let states = segments
+        .iter()
+        .map(|segment| segment["states"].as_array().unwrap());
+    states.flatten().collect()
+}
+
+/// The end of a packet cannot be read. Its time is a gap, and all other parts are those of the whole trace. The loss is
+/// reported once, and is no error.
+#[test]
+fn a_damaged_packet_hides_only_its_own_time() {
+    let dir = Dir::with_traces("damaged");
+    let analyze = |what: &str, args: &[&str], losses: usize| {
+        let (status, out, said) = run(&mut dir.of_trace(&["analyze", what], "compact", args));
+        let reported = said.matches("cannot be read").count();
+        assert_eq!((status, reported), (0, losses), "{said}");
+        assert_eq!(said.matches("channel_0: byte ").count(), losses, "{said}");
+        out
+    };
+    let json = |what: &str, args: &[&str], losses: usize| {
+        let out = analyze(what, &[args, &["--json"]].concat(), losses);
+        serde_json::from_str::<Value>(&out).unwrap()
+    };
+    let time = |part: &Value, name: &str| part[name].as_u64().unwrap();
+    let tids = busiest(&dir, "compact");
+    let mut whole = Vec::new();
+    for what in ["path", "delays"] {
+        for tid in &tids {
+            whole.push((what, tid, json(what, &["--tid", tid], 0)));
+        }
+    }
+    let all = json("delays", &[], 0);
+
+    let file = dir.0.join("compact/kernel/channel_0");
+    let mut bytes = fs::read(&file).unwrap();
+    // These bytes include the header of an event, whose class becomes unknown.
+    bytes[2 * PACKET + 8000..2 * PACKET + 9000].fill(0xff);
+    fs::write(&file, bytes).unwrap();
+    let (mut from, mut to) = (u64::MAX, 0);
+    for (what, tid, whole) in &whole {
+        let found = json(what, &["--tid", tid], 1);
+        let (mut found, mut whole) = (parts(&found), parts(whole));
+        let lost = found.iter().filter(|part| part["cause"]["why"] == "lost");
+        let begin = lost.clone().map(|part| time(part, "begin")).min().unwrap();
+        let end = lost.map(|part| time(part, "end")).max().unwrap();
+        (from, to) = (from.min(begin), to.max(end));
+        let is_before = |part: &&Value| time(part, "end") < begin;
+        let is_after = |part: &&Value| end < time(part, "begin");
+        found.retain(|part| is_before(part) || is_after(part));
+        whole.retain(|part| is_before(part) || is_after(part));
+        assert!(found == whole, "{what} {tid}");
+        let has_both = found.iter().any(is_before) && found.iter().any(is_after);
+        assert!(has_both, "{what} {tid}");
+    }
+    let found = json("delays", &[], 1);
+    let rows = [&found, &all].map(|of| of["threads"].as_array().unwrap());
+    assert_eq!(rows[0].len(), rows[1].len());
+    let mut most = 0;
+    for row in rows[0] {
+        let mut of_whole = rows[1].iter();
+        let whole = of_whole.find(|of| of["thread"] == row["thread"]);
+        let whole = whole.unwrap();
+        assert_eq!((&row["from"], &row["to"]), (&whole["from"], &whole["to"]));
+        let sums = [row, whole].map(|of| &of["sums"]);
+        for class in ["working", "interrupted", "blocked"] {
+            assert!(time(sums[0], class) <= time(sums[1], class), "{row}");
+        }
+        most = most.max(time(sums[0], "unknown") - time(sums[1], "unknown"));
+    }
+    assert_eq!(most, to - from);
+    let tid = ["--tid", tids[0].as_str()];
+    for (what, args, expected) in [
+        ("path", &tid[..], "events of CPU 0 were lost"),
+        ("delays", &tid, "events of CPU 0 were lost"),
+        ("delays", &[], "NOT RECORDED"),
+    ] {
+        let text = analyze(what, args, 1);
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
 /// The stacks of a path add up to its time, and its rows are its steps.
 #[test]
 fn stacks_and_rows_of_a_path_are_its_steps() {
@@ -651,11 +928,30 @@ fn delays_that_cannot_be_shown_are_refused() {
             &["--event", "sched_switch:99999"],
             "no event sched_switch of thread 99999 in the trace",
         ),
-        (&[], "--tid"),
+        (&["--from", "+1ms", "--to", "+1ms"], "is empty"),
+        (
+            &["--folded"],
+            "--folded needs a thread: name one with --tid or --event",
+        ),
+        (
+            &["--max-memory", "1G"],
+            "--max-memory needs a thread: name one with --tid or --event",
+        ),
+        (
+            &["--perfetto", "all.pftrace"],
+            "--perfetto needs a thread: name one with --tid or --event",
+        ),
     ] {
         let error = wrong("compact", args);
         assert!(error.contains(expected), "{args:?}: {error}");
     }
+    // A path finds the thread in the same way.
+    let (status, _, error) = run(&mut dir.path("compact", &["--tid", "nobody"]));
+    let expected = "no thread named nobody in the trace; ";
+    assert!(status == 1 && error.contains(expected), "{error}");
+    let by = |tid: &str| run(&mut dir.path("compact", &["--tid", tid, "--json"]));
+    assert_eq!(by("find"), by("201"));
+    assert_eq!(by("find").0, 0);
     let error = wrong("ust", &["--tid", "1"]);
     assert!(
         error.contains("no event sched_switch in this trace"),

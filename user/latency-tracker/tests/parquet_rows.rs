@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze --parquet` from outside: each row is one of the durations of `--json`, on real traces (lt-ctf's testdata) and
-//! on made-up ones of disk requests, locks, work items, reclaim and packets; and what a second run, an interruption and
-//! a wrong option leave.
+//! `analyze --parquet` and `explain --parquet` from outside: each row is one of the durations or steps of `--json`, on
+//! real traces (lt-ctf's testdata) and on made-up ones of disk requests, locks, work items, reclaim and packets; and what
+//! a second run, an interruption and a wrong option leave.
 //! (host/fleet has the queries.)
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
@@ -47,8 +47,13 @@ impl Dir {
 
     /// Exit status, output and messages of an analysis.
     fn analyze(&self, args: &[&str]) -> (i32, String, String) {
+        self.run(&[&["analyze"], args].concat())
+    }
+
+    /// Exit status, output and messages of a command.
+    fn run(&self, args: &[&str]) -> (i32, String, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_latency-tracker"));
-        command.arg("analyze").args(args);
+        command.args(args);
         let output = command.current_dir(self.path()).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let status = output.status.code().unwrap();
@@ -159,7 +164,7 @@ fn sorted(rows: impl IntoIterator<Item = Vec<Value>>) -> Vec<String> {
     rows
 }
 
-const OPERATION: [&str; 22] = [
+const OPERATION: [&str; 24] = [
     "duration_ns",
     "start_ns",
     "end_ns",
@@ -182,6 +187,8 @@ const OPERATION: [&str; 22] = [
     "reclaim",
     "file",
     "ended",
+    "queuer",
+    "queued_by_tid",
 ];
 
 /// An operation of the JSON in the order of `OPERATION`, then the kind of a lock.
@@ -209,10 +216,12 @@ fn operation(case: &Value) -> Vec<Value> {
         "reclaim",
         "file",
         "ended",
+        "queuer",
+        "queued_by",
     ];
     let value = |name: &str| match name {
         "" => case["thread"]["tid"].clone(),
-        "woken_by" => case[name]["tid"].clone(),
+        "woken_by" | "queued_by" => case[name]["tid"].clone(),
         name => case[name].clone(),
     };
     let mut values: Vec<_> = names.into_iter().map(value).collect();
@@ -389,6 +398,18 @@ fn work_items_match_the_json() {
         })
     });
     assert_eq!(sorted(functions), sorted(expected));
+    // The trace has no events of interrupt handlers.
+    let names = ["queuer", "queued_by_tid", "queued_by_name"];
+    let by = json!(["thread-or-irq", 77, "server"]);
+    assert!(rows.iter().all(|row| json!(columns(row, &names)) == by));
+    let (_, text, said) = dir.analyze(&["work", "trace", "--by", "queuer"]);
+    assert!(
+        text.contains("  server/77 or an interrupt\n")
+            && text.contains("  0xa0, queued by server/77 or an interrupt\n"),
+        "{text}"
+    );
+    let hint = ": a queuer is the named thread, or an interrupt of it; record with ";
+    assert!(said.contains(hint), "{said}");
 }
 
 #[test]
@@ -646,6 +667,9 @@ fn a_limit_on_memory_changes_no_row() {
     let whole = dir.everything();
     let gaps = dir.gaps("path");
     assert!(gaps.iter().any(|gap| gap.1 == "lost"), "{gaps:?}");
+    let (status, _, said) = dir.analyze(&[&args[..], &["--low-memory"]].concat());
+    assert_eq!(status, 0, "{said}");
+    assert_eq!(dir.everything(), whole, "--low-memory");
     let mut smaller = 0;
     for limit in ["50K", "100K", "200K", "400K", "600K"] {
         let (status, _, said) = dir.analyze(&[&args[..], &["--max-memory", limit]].concat());
@@ -709,6 +733,11 @@ fn alerts_match_the_capture() {
     let rows = dir.rows("alerts");
     // The alert has one row, though both analyses write it.
     assert_eq!(rows.len(), 1);
+    // The capture is found by the real path of the trace.
+    std::os::unix::fs::symlink("0001/trace", dir.path().join("link")).unwrap();
+    dir.written(&["wakeups", "link", "--host", "other"]);
+    let others = dir.rows("alerts").into_iter();
+    assert_eq!(others.filter(|row| row["host"] == "other").count(), 1);
     let names = [
         "seq",
         "time_ns",
@@ -743,6 +772,107 @@ fn alerts_match_the_capture() {
     assert_eq!(
         number(&rows[0]["time_utc"]),
         (offset + 21_758_900_000) / 1000
+    );
+}
+
+/// Each step has the key of its alert. An alert without a path, or without an explanation, has no steps.
+#[test]
+fn the_paths_of_alerts_match_the_json() {
+    let dir = Dir::with("traces.tar.xz");
+    let capture = dir.path().join("0001");
+    fs::create_dir(&capture).unwrap();
+    fs::rename(dir.path().join("compact"), capture.join("trace")).unwrap();
+    let alert = |seq: u64, tracker: &str| {
+        let line = format!(
+            "seq={seq} time=22672338106 instance=late tracker={tracker} reason=threshold delay=300000000 threshold=1 \
+             cpu=0 pid=187 tid=195 comm=\"lttng-consumerd\""
+        );
+        lt_proc::Alert::parse(&line).unwrap()
+    };
+    // The first alert was read twice; the second one is of a CPU.
+    let alerts = [(1, "offcpu"), (2, "irq"), (3, "offcpu"), (1, "offcpu")];
+    let alerts = alerts.map(|(seq, tracker)| alert(seq, tracker));
+    let json = json!({ "alerts": alerts }).to_string();
+    fs::write(capture.join("alert.json"), json).unwrap();
+    let explain = |more: &[&str]| -> Vec<Value> {
+        let args = ["explain", "0001", "--json", "--parquet", "fleet"];
+        let (status, out, said) = dir.run(&[&args, more].concat());
+        assert_eq!(status, 0, "{said}");
+        let objects = out.lines();
+        let objects = objects.map(|line| serde_json::from_str(line).unwrap());
+        objects.collect()
+    };
+    let reports = explain(&["--seq", "1", "--seq", "2"]);
+    assert_eq!(reports.len(), 3);
+    assert!(reports[1].get("path").is_none(), "{}", reports[1]);
+    let path = &reports[0]["path"];
+    let steps = list(&path["path"]).iter();
+    let steps = steps.map(|step| {
+        let cause = &step["cause"];
+        vec![
+            step["begin"].clone(),
+            step["end"].clone(),
+            step["depth"].clone(),
+            step["thread"]["tid"].clone(),
+            cause["kind"].clone(),
+            cause["by"].clone(),
+            cause["held"].clone(),
+            json!("explain"),
+            json!("late"),
+            json!(1),
+            json!(22_372_338_106_u64),
+            json!(22_672_338_106_u64),
+            json!(195),
+        ]
+    });
+    let steps: Vec<_> = steps.collect();
+    let names = [
+        "start_ns",
+        "end_ns",
+        "depth",
+        "tid",
+        "cause",
+        "cause_by",
+        "held",
+        "analysis",
+        "instance",
+        "seq",
+        "range_start_ns",
+        "range_end_ns",
+        "target_tid",
+    ];
+    let edges = dir.rows("edges");
+    let written: Vec<_> = edges.iter().map(|row| columns(row, &names)).collect();
+    assert!(!steps.is_empty());
+    assert_eq!(written, steps);
+    let sum: u64 = edges.iter().map(|row| number(&row["duration_ns"])).sum();
+    assert_eq!(sum, 300_000_000);
+    let keys = ["trace", "instance", "seq", "time_ns"];
+    let alerts = dir.rows("alerts");
+    let of_edge = columns(&edges[0], &["trace", "instance", "seq", "range_end_ns"]);
+    let joined = alerts.iter().filter(|row| columns(row, &keys) == of_edge);
+    // The alert that was read twice has one row.
+    assert_eq!((alerts.len(), joined.count()), (3, 1));
+    let coverage = dir.rows("coverage");
+    assert_eq!(coverage.len(), 1);
+    let expected = json!(["explain", "edge", steps.len(), sum]);
+    let names = ["analysis", "kind", "measured", "sum_ns"];
+    assert_eq!(json!(columns(&coverage[0], &names)), expected);
+    assert!(!coverage[0].contains_key("tid"));
+    // The second run replaces the first.
+    explain(&[]);
+    let of_seq = |seq: u64| {
+        let rows = dir.rows("edges");
+        rows.iter().filter(|row| row["seq"] == seq).count()
+    };
+    let counts = [1, 2, 3].map(of_seq);
+    assert_eq!(counts, [steps.len(), 0, steps.len()]);
+    // The alerts of a file are not the alerts of the trace.
+    let args = ["explain", "0001", "--alerts", "late", "--parquet", "fleet"];
+    let (status, _, said) = dir.run(&args);
+    assert!(
+        status != 0 && said.contains("cannot be used with"),
+        "{status} {said}"
     );
 }
 
@@ -817,7 +947,7 @@ fn overlapping_traces_are_reported() {
 }
 
 #[test]
-fn what_ends_early_leaves_no_file() {
+fn what_a_killed_run_leaves_is_hidden_and_removed_by_the_next_run() {
     let dir = Dir::with("traces.tar.xz");
     // The kernel kills the process at its first write to a file.
     let mut limited = Command::new("sh");
@@ -829,8 +959,13 @@ fn what_ends_early_leaves_no_file() {
     assert_eq!(done.status.signal(), Some(signal), "{done:?}");
     let files = dir.files("intervals");
     let hidden = |file: &PathBuf| file.file_name().unwrap().to_str().unwrap().starts_with('.');
-    assert!(files.iter().all(hidden), "{files:?}");
+    assert!(!files.is_empty() && files.iter().all(hidden), "{files:?}");
     assert!(dir.files("coverage").is_empty());
+    // The next run removes what is left.
+    let (status, _, said) = dir.analyze(&["wakeups", "compact", "--parquet", "fleet"]);
+    let removed = "fleet: removed 1 unfinished file that a killed run left";
+    assert!(status == 0 && said.contains(removed), "{said}");
+    assert!(!dir.files("intervals").iter().any(hidden));
 }
 
 /// Without the signal, each write to a file fails, as on a full disk.

@@ -206,6 +206,38 @@ fn sleeps_of_a_trace_match_its_text() {
     assert!(said.contains("a waker is the named thread, "), "{said}");
 }
 
+/// A thread sleeps in the call that it has started last, unless that call has ended.
+#[test]
+fn the_calls_of_sleeps_match_the_text() {
+    let dir = traces("traces.tar.xz");
+    let found = json(&dir, "sleeps", "all", &["--by", "call", "-n", "1000"]);
+    let table = table(&found, "sleep");
+    let lines = lines(&dir, "all");
+    let mut known = 0;
+    for case in table["worst"].as_array().unwrap() {
+        let (tid, begin) = (case["thread"]["tid"].to_string(), number(&case["begin"]));
+        let is_call = |line: &&Line| {
+            line.0 <= begin && line.2.starts_with("syscall_") && field(&line.3, "tid") == tid
+        };
+        let last = lines.iter().rfind(is_call);
+        let last = last.and_then(|line| line.2.strip_prefix("syscall_entry_"));
+        match case.get("call") {
+            // Not recorded.
+            Some(Value::Null) => {}
+            call => {
+                assert_eq!(call.and_then(Value::as_str), last, "{case}");
+                known += u64::from(call.is_some());
+            }
+        }
+    }
+    assert!(known >= 3, "{known}");
+    let rows = table["rows"].as_array().unwrap();
+    let named = rows.iter().filter(|row| row["call"].is_string());
+    assert_eq!(named.map(|row| number(&row["count"])).sum::<u64>(), known);
+    let sum: u64 = rows.iter().map(|row| number(&row["sum"])).sum();
+    assert_eq!(sum, number(&table["all"]["sum"]));
+}
+
 /// A packet is in a backlog from net_if_rx to net_if_receive_skb. Between these, no other packet has its address.
 #[test]
 fn packets_in_backlogs_of_a_trace_match_its_text() {
@@ -363,6 +395,9 @@ fn what_perf_recorded_is_read_too() {
     assert!(rows.iter().any(has_both), "{rows:?}");
     let (status, _, said) = analyze(&dir, "syscalls", "perf", &["--by", "file"]);
     let needs = "--by file needs all system calls and sched_process_fork; record with";
+    assert!(status == 1 && said.contains(needs), "{said}");
+    let (status, _, said) = analyze(&dir, "sleeps", "perf", &["--by", "call"]);
+    let needs = "--by call needs all system calls; record with latency-tracker record --events-for";
     assert!(status == 1 && said.contains(needs), "{said}");
     for analysis in ["wakeups", "sleeps", "cpu", "irq"] {
         let found = json(&dir, analysis, "perf", &[]);

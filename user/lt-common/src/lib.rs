@@ -15,7 +15,7 @@ pub mod lttng;
 pub mod module;
 pub mod out;
 pub mod pids;
-mod private;
+pub mod private;
 pub mod rt;
 pub mod seconds;
 pub mod shapes;

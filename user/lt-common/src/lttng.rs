@@ -10,7 +10,6 @@
 //! traces belong to them.
 
 mod access;
-pub mod analyses;
 pub mod events;
 pub mod recording;
 

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 
 /// Creates `directory` and its missing parents, with mode 0700, and returns its real path. Refuses a directory that
 /// another user owns, can write to, or could replace; the error then includes `remedy`: how to choose another one.
-pub(crate) fn make_private(directory: &Path, remedy: &str) -> Result<PathBuf> {
+pub fn make_private(directory: &Path, remedy: &str) -> Result<PathBuf> {
     let shown = || directory.display().to_string();
     let (Some(name), parent) = (directory.file_name(), directory.parent()) else {
         bail!("{}: expected the name of a directory", shown());

@@ -59,7 +59,7 @@ use self::requests::Requests;
 use self::tasks::Tasks;
 use crate::context::{Context, Disk, Raiser, Vector, is_for_softirqs, is_of_softirqs};
 use crate::event::{Event, Priority, What};
-use crate::files::{Calls, FileEvent, FileName, Files};
+use crate::files::{CallFile, Calls, FileEvent, Files};
 use crate::ids::ThreadId;
 use crate::limits::{Function, Signs};
 use crate::locks::Handovers;
@@ -110,7 +110,7 @@ pub enum Kept {
 }
 
 /// The extent to which the threads' activity is kept.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 enum Detail {
     #[default]
     All,
@@ -141,8 +141,10 @@ pub struct Builder {
     files: Files,
     /// Time at which the events that show files end, if declared. No file is known after that time.
     files_until: Option<u64>,
-    /// The calls whose file is known.
+    /// The calls whose file or descriptor is known.
     calls: Calls,
+    /// The number of the only thread that will be explained, if declared.
+    only: Option<i32>,
     signs: Signs,
     handovers: Handovers,
     /// Functions that identify limits and timeouts, by address.
@@ -244,6 +246,21 @@ impl Builder {
         self.files_until = Some(end);
     }
 
+    /// Declares that only the thread with this number is explained, by [`crate::why::path()`], [`crate::why::delays()`],
+    /// and the [`crate::why::states`] of other threads during its waits. Of the other threads' calls, only those with
+    /// files that these functions may return are then kept, which saves memory. If [`Builder::has_several`] threads had
+    /// the number, some of these files are missing. Must come before the first event.
+    pub fn explains_only(&mut self, tid: i32) {
+        self.only = Some(tid);
+    }
+
+    /// Whether several threads had this number, one after another.
+    #[must_use]
+    pub fn has_several(&self, tid: i32) -> bool {
+        let threads = self.tasks.threads.iter();
+        threads.filter(|thread| thread.tid == tid).nth(1).is_some()
+    }
+
     /// Drops everything that ended at `time` or before, to save memory.
     pub fn forget_before(&mut self, time: u64) {
         self.tasks.keep = time;
@@ -255,6 +272,57 @@ impl Builder {
         let wanted = Arc::new(wanted);
         self.tasks.detail = Detail::Some(Arc::clone(&wanted));
         self.cpus.policy.detail = Detail::Some(wanted);
+    }
+
+    /// Keeps everything from now on, unlike [`Builder::keep_only`].
+    pub fn keep_all(&mut self) {
+        self.tasks.detail = Detail::All;
+        self.cpus.policy.detail = Detail::All;
+    }
+
+    /// Returns a builder in the current state, which can process the next events a second time. It has no limit. Files
+    /// are not copied, nor are stored signs of limits, handovers of locks, and requests that disks served. If little is
+    /// kept ([`Builder::keep_only`]), its size depends on the number of threads, not on the number of events.
+    #[must_use]
+    pub fn checkpoint(&self) -> Self {
+        Self {
+            tasks: self.tasks.clone(),
+            cpus: self.cpus.clone(),
+            wakers: self.wakers.clone(),
+            names: self.names.clone(),
+            span: self.span,
+            limit: None,
+            unchecked: 0,
+            over: self.over,
+            most: self.most,
+            requests: self.requests.without_served(),
+            files: Files::default(),
+            files_until: None,
+            calls: Calls::default(),
+            signs: Signs::default(),
+            handovers: Handovers::default(),
+            functions: self.functions.clone(),
+            disks: self.disks.clone(),
+            expired: self.expired,
+            wakings: self.wakings,
+            wakeups: self.wakeups,
+            moves: self.moves,
+            raises: self.raises,
+            futexes: self.futexes,
+            only: self.only,
+            all_calls: self.all_calls,
+            missing: self.missing.clone(),
+            all_vectors: self.all_vectors,
+            has_stream: self.has_stream.clone(),
+            starts: self.starts.clone(),
+            ends: self.ends.clone(),
+        }
+    }
+
+    /// Start of the current state of each thread, by the number of its [`ThreadId`]; of a dead thread, its end, ns.
+    #[must_use]
+    pub fn since(&self) -> Vec<u64> {
+        self.tasks.all_since()
     }
 
     /// Keeps only the waits between threads: see [`Kept::Waits`].
@@ -365,14 +433,16 @@ impl Builder {
         self.check_limit();
     }
 
-    /// Keeps the file of a call, if it is wanted.
-    fn keep_call(&mut self, thread: ThreadId, (begin, end): (u64, u64), file: FileName) {
-        if begin < end && end > self.tasks.keep && self.tasks.wants(thread, begin, end) {
+    /// Keeps the file or descriptor of a call that ends at `end`, or lasts at least until then, if it is wanted.
+    fn keep_call(&mut self, thread: ThreadId, (begin, end): (u64, u64), file: CallFile) {
+        let shows = |only| self.tid(thread) == Some(only) || self.tasks.may_be_away(only, begin);
+        let is_wanted = self.only.is_none_or(shows) && self.tasks.wants(thread, begin, end);
+        if begin < end && end > self.tasks.keep && is_wanted {
             self.calls.push(thread, (begin, end), file);
         }
     }
 
-    /// Keeps the files of the calls in flight, which are known only up to `time`.
+    /// Keeps the files and descriptors of the calls in flight, which are known only up to `time`.
     fn cut_calls(&mut self, time: u64) {
         let calls: Vec<_> = self.files.in_flight().collect();
         for (tid, begin, file) in calls {

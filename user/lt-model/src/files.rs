@@ -30,7 +30,8 @@
 //!
 //! The name of a file is the path with which the program opened it, perhaps relative to the working directory. For a
 //! descriptor from a dump, it is what the kernel shows in `/proc/PID/fd`. The name of a file without a path is its
-//! kind: `socket`, `pipe`, `eventfd`. Files may have been renamed since.
+//! kind: `socket`, `pipe`, `eventfd`. Files may have been renamed since. If the file is not known, the descriptor is
+//! kept, which the call itself shows.
 
 mod calls;
 mod tables;
@@ -56,6 +57,60 @@ impl FileName {
     /// The text of the name, from `names`.
     pub(crate) fn text(self, names: &Names) -> &str {
         names.text(self.0)
+    }
+}
+
+/// The file of a system call, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CallFile {
+    /// The file has this name.
+    Named(FileName),
+    /// The file is not known; the call has this descriptor.
+    Descriptor(i32),
+}
+
+/// A [`CallFile`] in four bytes: the number of a name or, with the highest bit, a descriptor.
+#[derive(Debug, Clone, Copy)]
+struct Packed(u32);
+
+impl Packed {
+    const DESCRIPTOR: u32 = 1 << 31;
+
+    /// `None` for a number of 2^31 or more: no descriptor is as large, and memory has no room for that many names.
+    fn of(file: CallFile) -> Option<Self> {
+        let (number, kind) = match file {
+            CallFile::Named(FileName(Name(number))) => (number, 0),
+            CallFile::Descriptor(number) => (u32::try_from(number).ok()?, Self::DESCRIPTOR),
+        };
+        (number < Self::DESCRIPTOR).then_some(Self(number | kind))
+    }
+
+    fn file(self) -> CallFile {
+        let number = self.0 & !Self::DESCRIPTOR;
+        match self.0 & Self::DESCRIPTOR {
+            0 => CallFile::Named(FileName(Name(number))),
+            _ => CallFile::Descriptor(number as i32),
+        }
+    }
+}
+
+impl CallFile {
+    /// The name of the file, if known.
+    #[must_use]
+    pub fn name(self) -> Option<FileName> {
+        match self {
+            Self::Named(name) => Some(name),
+            Self::Descriptor(_) => None,
+        }
+    }
+
+    /// The descriptor, if the file is not known.
+    #[must_use]
+    pub fn descriptor(self) -> Option<i32> {
+        match self {
+            Self::Named(_) => None,
+            Self::Descriptor(fd) => Some(fd),
+        }
     }
 }
 
@@ -125,6 +180,16 @@ impl Access<'_> {
                 | Self::Close(_)
                 | Self::Exec(_)
         )
+    }
+
+    /// The descriptor whose file the call works on, if the call names one.
+    fn descriptor(&self) -> Option<i32> {
+        match *self {
+            Self::On(fd) | Self::Flag(fd) | Self::Close(fd) | Self::Dup { from: fd, .. } => {
+                Some(fd)
+            }
+            _ => None,
+        }
     }
 }
 
@@ -211,10 +276,20 @@ struct Call {
     begin: u64,
     /// The number of the event that began it.
     step: u64,
-    /// The descriptor that it works on.
+    /// The descriptor that it works on, or the descriptor of the directory to which its path is relative.
     fd: Option<i32>,
+    /// The descriptor that it works on.
+    works_on: Option<i32>,
     file: Option<FileName>,
     then: Then,
+}
+
+impl Call {
+    /// The file, or else the descriptor that the call works on.
+    fn file_or_descriptor(&self, file: Option<FileName>) -> Option<CallFile> {
+        let descriptor = self.works_on.map(CallFile::Descriptor);
+        file.map(CallFile::Named).or(descriptor)
+    }
 }
 
 /// The files of all threads.
@@ -256,14 +331,14 @@ impl Files {
         self.names
     }
 
-    /// Follows an event of thread `tid` (`None`: not known). At the end of a call whose file is known, returns the time
-    /// at which the call began, and the file.
+    /// Follows an event of thread `tid` (`None`: not known). At the end of a call whose file or descriptor is known,
+    /// returns the time at which the call began, and the file or descriptor.
     pub(crate) fn see(
         &mut self,
         time: u64,
         tid: Option<i32>,
         event: &FileEvent<'_>,
-    ) -> Option<(u64, FileName)> {
+    ) -> Option<(u64, CallFile)> {
         if time < self.dark_until {
             return None;
         }
@@ -328,10 +403,13 @@ impl Files {
         self.calls.clear();
     }
 
-    /// The calls in flight whose file is known: the thread, the time at which it began, and the file.
-    pub(crate) fn in_flight(&self) -> impl Iterator<Item = (i32, u64, FileName)> {
-        let known =
-            move |(tid, call): (&i32, &Call)| Some((*tid, call.begin, self.file_of(*tid, call)?));
+    /// The calls in flight whose file or descriptor is known: the thread, the time at which it began, and the file or
+    /// descriptor.
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = (i32, u64, CallFile)> {
+        let known = move |(tid, call): (&i32, &Call)| {
+            let file = call.file_or_descriptor(self.file_of(*tid, call))?;
+            Some((*tid, call.begin, file))
+        };
         self.calls.iter().filter_map(known)
     }
 
@@ -342,7 +420,7 @@ impl Files {
     }
 
     fn begins(&mut self, time: u64, tid: Option<i32>, call: &[u8], access: Access<'_>) {
-        let step = self.step;
+        let (step, works_on) = (self.step, access.descriptor());
         let (fd, file, then) = match access {
             // The call, for example close(-1), is kept, so that its end does not seem to lack a start.
             Access::Nothing if changes_table(call) => (None, None, Then::Nothing),
@@ -410,6 +488,7 @@ impl Files {
             begin: time,
             step,
             fd,
+            works_on,
             file,
             then,
         };
@@ -424,7 +503,7 @@ impl Files {
         tid: i32,
         name: Option<&[u8]>,
         result: Option<i64>,
-    ) -> Option<(u64, FileName)> {
+    ) -> Option<(u64, CallFile)> {
         // The start may not be recorded: a thread often waits in io_uring_enter.
         if name.is_some_and(|name| name.starts_with(b"io_uring_")) {
             self.tables.has_ring(Some(tid));
@@ -475,7 +554,7 @@ impl Files {
             (Then::Execs, Some(0)) | (Then::Forgets, _) => self.forget(),
             _ => {}
         }
-        Some((call.begin, file?))
+        Some((call.begin, call.file_or_descriptor(file)?))
     }
 
     fn forks(&mut self, parent: Option<i32>, child: i32, is_thread: Option<bool>) {

@@ -14,7 +14,7 @@ use crate::times::{Times, differ};
 /// A state of a thread, and its CPU.
 pub(crate) type Doing = (State, Option<u32>);
 
-/// The intervals of a thread, in 8 bytes each, and 8 for each waker: an interval starts at the end of its predecessor.
+/// The intervals of a thread, in 6 bytes each, and 8 for each waker: an interval starts at the end of its predecessor.
 #[derive(Clone, Default)]
 pub struct Intervals {
     tiles: Tiles,
@@ -25,17 +25,26 @@ pub struct Intervals {
 }
 
 /// Number of stored elements in the intervals of several threads.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Stored {
     intervals: usize,
     wakers: usize,
     /// Changes of the upper bits of starts.
     highs: usize,
+    /// The largest number of a kind.
+    largest: u32,
 }
 
 impl Stored {
-    /// Counts an interval, or the extension of one.
-    pub(crate) fn add(&mut self, begin: u64, end: u64, waker: Option<WakerId>, is_new: bool) {
+    /// Counts an interval of a kind, or the extension of one.
+    pub(crate) fn add(
+        &mut self,
+        (begin, end): (u64, u64),
+        kind: u32,
+        waker: Option<WakerId>,
+        is_new: bool,
+    ) {
+        self.largest = self.largest.max(kind);
         self.intervals += usize::from(is_new);
         self.wakers += usize::from(waker.is_some());
         self.highs += usize::from(differ(begin, end));
@@ -43,7 +52,7 @@ impl Stored {
 
     /// Upper bound of the memory in use, in bytes, except for a few elements of each thread.
     pub(crate) fn bytes(&self) -> usize {
-        with_room(self.intervals * Tiles::BYTES)
+        with_room(self.intervals * Tiles::size(self.largest))
             + with_room(self.wakers * size_of::<(u32, WakerId)>())
             + self.highs * Times::HIGH
     }
@@ -54,6 +63,11 @@ impl Intervals {
     pub(crate) fn push(&mut self, begin: u64, end: u64, kind: u32, waker: Option<WakerId>) {
         self.tiles.push(begin, end, kind);
         self.ended_by(waker);
+    }
+
+    /// The number of a kind, if one of the last intervals is of that kind.
+    pub(crate) fn recent(&self, kind: Doing, kinds: &Kinds<Doing>) -> Option<u32> {
+        self.tiles.recent(&kind, kinds.list())
     }
 
     /// Extends the last interval, which `waker` then ends. Returns false if the last interval is of another kind.

@@ -81,7 +81,7 @@ use foldhash::HashMap;
 pub use build::{Builder, Kept};
 pub use context::{Context, Disk, Handler, Helper, Raiser, Vector, Waker};
 pub use event::{Event, NOWHERE, Priority, Stage, What};
-pub use files::{Access, FileEvent, FileName, FilePath};
+pub use files::{Access, CallFile, FileEvent, FileName, FilePath};
 pub use ids::{ThreadId, WakerId};
 pub use intervals::Intervals;
 pub use limits::{Runtime, Sign};
@@ -113,7 +113,7 @@ pub struct Model {
     served: served::Log,
     /// Handovers of locks.
     handovers: locks::Handovers,
-    /// Calls whose file is known.
+    /// Calls whose file or descriptor is known.
     calls: files::Calls,
     /// Names of files.
     file_names: Names,
@@ -258,9 +258,9 @@ impl Model {
         self.handovers.after(thread, time)
     }
 
-    /// The file of the system call in which a thread was from `from` to `to`, if known.
+    /// The file of the system call in which a thread was from `from` to `to`, or its descriptor, if known.
     #[must_use]
-    pub fn file(&self, thread: ThreadId, from: u64, to: u64) -> Option<FileName> {
+    pub fn file(&self, thread: ThreadId, from: u64, to: u64) -> Option<CallFile> {
         self.calls.file(thread, from, to)
     }
 

@@ -6,10 +6,10 @@ use foldhash::HashMap;
 
 /// The number of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Name(u32);
+pub struct Name(pub(crate) u32);
 
 /// All names.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Names {
     texts: Vec<String>,
     numbers: HashMap<Box<[u8]>, Name>,

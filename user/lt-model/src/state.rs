@@ -37,6 +37,8 @@ pub enum Unrecorded {
     NoStream(u32),
     /// The events contradict each other: some are missing, and no gap is reported.
     Missing,
+    /// The thread, or the recording, has ended.
+    Ended,
 }
 
 /// A state of a thread.

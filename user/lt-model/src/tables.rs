@@ -29,6 +29,7 @@ mod step;
 mod sums;
 mod table;
 mod transmit;
+mod trigger;
 mod wakeups;
 mod work;
 
@@ -37,14 +38,13 @@ use std::fmt;
 use self::calls::Calls;
 use self::cpu::Cpu;
 use self::ground::Ground;
-pub use self::group::{By, Case, Extra, File, Key, Kind, Object, TaskId, WokenBy};
+pub use self::group::{By, Case, Extra, File, InCall, Key, Kind, Object, TaskId, Trigger};
 use self::io::Io;
 use self::irq::Irq;
 use self::locks::Locks;
 pub use self::net::PacketEvents;
 use self::net::Packets;
 use self::reclaim::Reclaims;
-pub use self::sleeps::Recorded;
 use self::sleeps::Sleeps;
 pub use self::step::{
     Block, BlockStage, Operation, Packet, PacketEnd, PacketStage, Reclaim, Seen, Step, Work,
@@ -53,6 +53,7 @@ pub use self::step::{
 pub use self::sums::{EXACT, Sums};
 use self::table::Why;
 pub use self::table::{Missed, Range, Row, Table};
+pub use self::trigger::Recorded;
 use self::wakeups::Wakeups;
 use self::work::Works;
 use crate::event::What;
@@ -79,8 +80,13 @@ pub enum Analysis {
     Io,
     /// Contended locks, and calls of `futex`.
     Locks,
-    /// Work items.
-    Work,
+    /// Work items, and what queued them.
+    Work {
+        /// The events that show what queues an item.
+        recorded: Recorded,
+        /// Whether `workqueue_execute_end` is recorded. Otherwise, it is not known which item a worker runs.
+        ends: bool,
+    },
     /// Reclaim and compaction of memory.
     Reclaim,
     /// Packets of the network.
@@ -123,7 +129,7 @@ impl Builder {
             Analysis::Syscalls => Box::new(Calls::all(range, by)),
             Analysis::Io => Box::new(Io::new(range, by)),
             Analysis::Locks => Box::new(Locks::new(range, by)),
-            Analysis::Work => Box::new(Works::new(range, by)),
+            Analysis::Work { recorded, ends } => Box::new(Works::new(range, by, recorded, ends)),
             Analysis::Reclaim => Box::new(Reclaims::new(range, by)),
             Analysis::Net(events) => Box::new(Packets::new(range, by, events)),
         };

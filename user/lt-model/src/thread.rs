@@ -20,8 +20,8 @@ pub struct Thread {
     pub born: bool,
     /// The thread that created it, and when, if known.
     pub maker: Option<WakerId>,
-    /// Whether the thread has ended.
-    pub dead: bool,
+    /// When the thread ended, ns; `None` if the trace does not show its end.
+    pub ended: Option<u64>,
     /// Its intervals, without gaps.
     pub intervals: Intervals,
 }

@@ -7,12 +7,12 @@
 //! highs   from the first on 7, from the third on 8
 //! ```
 
-use crate::list::push;
+use crate::list::Long;
 
 /// Times in order, ns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Times {
-    lows: Vec<u32>,
+    lows: Long<u32>,
     /// The upper 32 bits of the times from this index on.
     highs: Vec<(usize, u32)>,
 }
@@ -29,7 +29,7 @@ impl Times {
         if self.highs.last().is_none_or(|(_, last)| *last != high) {
             self.highs.push((self.lows.len(), high));
         }
-        push(&mut self.lows, time as u32);
+        self.lows.push(time as u32);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -62,8 +62,8 @@ impl Times {
             .highs
             .get(place + 1)
             .map_or(self.len(), |(end, _)| *end);
-        let lows = self.lows.get(*first..end).unwrap_or_default();
-        first + lows.partition_point(|low| *low < time as u32)
+        self.lows
+            .partition_point(*first..end, |low| *low < time as u32)
     }
 
     /// Number of times before or at `time`.

@@ -12,7 +12,7 @@ use crate::tiles::Kinds;
 const NONE: u32 = u32::MAX;
 
 /// All wakers, by number, in 16 bytes each.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Wakers {
     times: Vec<u64>,
     threads: Vec<u32>,

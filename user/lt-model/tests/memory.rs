@@ -10,7 +10,8 @@
 )]
 
 use lt_model::{
-    Access, Builder, Event, FileEvent, FilePath, Kept, Sleep, SwitchedOut, ThreadId, Wanted, What,
+    Access, Builder, CallFile, Event, FileEvent, FilePath, Kept, Sleep, SwitchedOut, ThreadId,
+    Wanted, What,
 };
 use peak_alloc::PeakAlloc;
 
@@ -94,12 +95,12 @@ fn threads_in_turn() {
     let (whole, took, _) = fed(Builder::new());
     let events = TURNS * 9;
     // Nearly every event starts an interval and a stretch. In a trace, an event takes about 50 bytes.
-    assert!(took as u64 / events <= 18, "{took} for {events} events");
+    assert!(took as u64 / events <= 15, "{took} for {events} events");
     assert_eq!(whole.kept(), Kept::All);
     let whole = whole.finish();
 
-    // Half of the size suffices for the waits between threads. While a vector grows, it may exist twice.
-    let limit = took / 2;
+    // Three fifths of the size suffice for the waits between threads. While a vector grows, it may exist twice.
+    let limit = took / 5 * 3;
     let mut builder = Builder::new();
     builder.limit(limit);
     let (waits, _, peak) = fed(builder);
@@ -268,12 +269,12 @@ fn short_threads_with_files() {
             assert!(now <= counted, "{now} {counted} in turn {number}");
         }
     }
-    // The files are known: otherwise, the calls would take no memory.
+    // If the files were not found, the calls would take no memory, and the test would prove nothing.
     let model = builder.finish();
     for number in [0, TURNS / 2, TURNS - 1] {
         let thread = model.by_tid(child(number)).next().unwrap();
         let (begin, end) = reads[number as usize];
-        let file = model.file(thread, begin, end);
+        let file = model.file(thread, begin, end).and_then(CallFile::name);
         let expected = format!("/var/lib/file-{}", number % 100);
         assert_eq!(file.map(|file| model.file_name(file)), Some(&expected[..]));
     }

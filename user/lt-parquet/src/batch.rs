@@ -3,11 +3,13 @@
 //! The files of one run: their names, and how they replace the files of an earlier run.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::part;
 use crate::rows::{Row, TABLES};
 use crate::sheet::{Closed, Sheet};
 
@@ -46,6 +48,15 @@ pub fn host(name: &str) -> Result<String, String> {
     }
 }
 
+/// Removes the unfinished files that killed runs have left for a host. Returns their number.
+#[must_use]
+pub fn remove_left(directory: &Path, host: &str) -> usize {
+    let partitions = TABLES
+        .iter()
+        .map(|(table, _)| partition(directory, table, host));
+    partitions.map(|dir| part::remove_left(&dir)).sum()
+}
+
 /// The directory of a table for a host.
 pub(crate) fn partition(directory: &Path, table: &str, host: &str) -> PathBuf {
     directory.join(table).join(format!("host={host}"))
@@ -77,13 +88,17 @@ impl Batch {
         &self.trace
     }
 
-    /// Starts a file. A later run replaces all files of the same `scope`; `part` distinguishes the files of a scope.
+    /// Starts a file, with mode 0600; new directories have mode 0700. A later run replaces all files of the same `scope`;
+    /// `part` distinguishes the files of a scope.
     ///
     /// # Errors
     /// If the directory or the file cannot be created.
     pub fn sheet<R: Row>(&self, scope: &str, part: &str) -> Result<Sheet<R>> {
         let directory = partition(&self.directory, R::TABLE, &self.host);
-        fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
+        let mut made = DirBuilder::new();
+        made.recursive(true).mode(0o700);
+        let made = made.create(&directory);
+        made.with_context(|| directory.display().to_string())?;
         let name = format!("{}{part}.parquet", prefix(&self.trace, scope));
         Sheet::new(directory.join(name), &self.by)
     }

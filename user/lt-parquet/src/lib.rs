@@ -13,14 +13,15 @@
 //!
 //! `rows.rs` has the tables and their columns. A [`Sheet`] is a file in the making: at most one row group is in memory,
 //! and the file has a name that readers ignore. [`Batch::finish`] gives all files of a run their names, and removes the
-//! files of an earlier run for the same trace and scope.
+//! files of an earlier run for the same trace and scope. [`remove_left`] removes what a killed run has left.
 
 mod batch;
 mod covered;
+mod part;
 mod rows;
 mod sheet;
 
-pub use self::batch::{Batch, Done, host};
+pub use self::batch::{Batch, Done, host, remove_left};
 pub use self::covered::{Covered, covered};
 pub use self::rows::{Alert, Cell, Column, Coverage, Edge, Gap, Interval, Row, TABLES, Type};
 pub use self::sheet::Sheet;

@@ -115,7 +115,7 @@ tables! {
         vector: Int,
         /// Name of the interrupt's handler, of the softirq or of the function; for `delays`, the name in the cause.
         name: Text,
-        /// System call.
+        /// System call; for a sleep, with `--by call`, the call in which the thread slept.
         call: Text,
         /// Disk, by number, or network device, by name.
         device: Text,
@@ -157,6 +157,12 @@ tables! {
         file: Text,
         /// End of the received packet: `copied`, `consumed`, `dropped`.
         ended: Text,
+        /// Kind of what queued the work item.
+        queuer: Text,
+        /// Thread that queued it.
+        queued_by_tid: Int,
+        /// Name of the thread, interrupt, softirq or disk that queued it, or of the function of another work item.
+        queued_by_name: Text,
     }
 
     /// A step of a critical path, or a wait of a chain.
@@ -225,6 +231,12 @@ tables! {
         instead_ns: Int,
         /// Requested thread; `target_tid` may be an ancestor that stands in for it.
         analyzed_tid: Int,
+        /// Where a request was that the disk had not received.
+        held: Text,
+        /// Instance of the alert that the path explains; only for `explain`.
+        instance: Text,
+        /// Number of this alert in the instance.
+        seq: Int,
     }
 
     /// An alert.
@@ -287,7 +299,7 @@ tables! {
         trace: Text,
         /// The analysis.
         analysis: Text,
-        /// Kind of operation; for `path`, `edge`; for `delays`, `edge` and `stay`.
+        /// Kind of operation; for `path` and `explain`, `edge`; for `delays`, `edge` and `stay`.
         kind: Text,
         /// Time of day of the start.
         start_utc: Time,

@@ -3,9 +3,8 @@
 //! A file in the making: rows are collected by column, and written as a row group as soon as there
 //! are enough.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::marker::PhantomData;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +16,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use tempfile::NamedTempFile;
 
+use crate::part;
 use crate::rows::{Cell, Column, Row, Type};
 
 /// Rows in a row group. The rows of the current group are in memory.
@@ -108,13 +108,7 @@ impl<R: Row> Sheet<R> {
             .set_compression(Compression::SNAPPY)
             .set_created_by(by.to_string());
         let directory = path.parent().unwrap_or(Path::new("."));
-        // Readers ignore names that start with a dot.
-        let mut temporary = tempfile::Builder::new();
-        temporary
-            .prefix(".")
-            .suffix(".part")
-            .permissions(Permissions::from_mode(0o666));
-        let temporary = temporary.tempfile_in(directory).with_context(named)?;
+        let temporary = part::create(directory).with_context(named)?;
         let file = temporary.as_file().try_clone().with_context(named)?;
         let properties = Arc::new(properties.build());
         let writer = SerializedFileWriter::new(file, Arc::new(schema), properties);

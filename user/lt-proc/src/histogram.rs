@@ -3,7 +3,7 @@
 //! `NAME/histogram`: log-linear buckets, `low high count` in ns, [low, high), 8 per power of two.
 //!
 //! Only the bucket of a quantile is known: [`Histogram::percentiles`] returns the upper bound of
-//! the bucket, which is at most 1/8 above the true value.
+//! the bucket, which is at most 1/8 above the true value, or the maximum if that is less.
 
 use serde::Serialize;
 
@@ -49,8 +49,7 @@ impl Histogram {
     /// Parses the file.
     ///
     /// # Errors
-    /// Names the line and the word that is not a number, or the range that is empty or out of
-    /// order.
+    /// Names the line, and the word or the range that is wrong.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut buckets: Vec<Bucket> = Vec::new();
         for (i, line) in text

@@ -18,8 +18,9 @@ use crate::trace::{Mark, Point, When, event};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  latency-tracker analyze path /srv/slow/0001/trace --tid 812
+  latency-tracker analyze delays /srv/slow/0001/trace
   latency-tracker analyze delays /srv/slow/0001/trace --tid 812
+  latency-tracker analyze path /srv/slow/0001/trace --tid 812
   latency-tracker analyze wakeups /srv/slow/0001/trace
   latency-tracker analyze irq trace --by cpu -i 100ms --csv
   latency-tracker analyze io /srv/slow/0001/trace --parquet fleet";
@@ -27,7 +28,7 @@ Examples:
 const PATH_EXAMPLES: &str = "\
 Examples:
   latency-tracker analyze path /srv/slow/0001/trace --tid 812
-  latency-tracker analyze path trace --tid 812 --from +2s --to +2500ms
+  latency-tracker analyze path trace --tid xinit --from +2s --to +2500ms
   latency-tracker analyze path trace --tid 812 --min 1ms --depth 1
   latency-tracker analyze path trace --tid 812 --json | jq .causes
   latency-tracker analyze path trace --tid 812 --perfetto 812.pftrace
@@ -36,7 +37,7 @@ Examples:
   latency-tracker analyze path trace --tid 812 --folded | flamegraph.pl
   latency-tracker analyze path trace --tid 812 --csv >812.csv
   latency-tracker analyze path trace --tid 812 --parquet fleet
-  latency-tracker analyze path week-of-traces --tid 812 --max-memory 500M
+  latency-tracker analyze path week-of-traces --tid 812 --low-memory
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC) or, with a +, the time
 since the start of the trace.
@@ -62,16 +63,25 @@ its wait, then the thread and the cause of the step.";
 
 const DELAYS_EXAMPLES: &str = "\
 Examples:
+  latency-tracker analyze delays /srv/slow/0001/trace
+  latency-tracker analyze delays trace --from +2s --to +2500ms --min 10ms
   latency-tracker analyze delays /srv/slow/0001/trace --tid 812
   latency-tracker analyze delays trace --tid xinit --from +2s --to +2500ms
   latency-tracker analyze delays trace --event sched_process_exec:542
   latency-tracker analyze delays trace --tid 812 --min 1ms --depth 1 --top 10
   latency-tracker analyze delays trace --tid 812 --json | jq '.segments[].sums'
   latency-tracker analyze delays trace --tid 812 --folded | flamegraph.pl
+  latency-tracker analyze delays trace --tid 812 --perfetto 812.pftrace
   latency-tracker analyze delays trace --tid 812 --html 812.html
   latency-tracker analyze delays trace --tid 812 --svg 812.svg
   latency-tracker analyze delays trace --tid 812 --csv >812.csv
   latency-tracker analyze delays trace --tid 812 --parquet fleet
+
+Without --tid and --event, each thread has a row, the one with the longest wait
+first: what ended that wait, and the time of the thread by state. The last line
+is the command for the report on the first thread. In a wait, a thread is
+blocked, or waits for a CPU. --depth, --folded, --perfetto, --svg, --parquet,
+--max-memory and --low-memory need a thread.
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC), the time since the
 start of the trace (with a +), the time of day in UTC (14:03:20.5), or the
@@ -89,8 +99,13 @@ ancestors, and system calls, irq_handler_*, irq_softirq_*,
 timer_hrtimer_expire_* and x86_irq_vectors_* add detail. The files of system
 calls need the events that `latency-tracker analyze syscalls --help` lists.
 
+https://ui.perfetto.dev opens the file that --perfetto writes. It shows the
+states of the thread, the chains of its waits as a path, and the CPUs and
+active threads at that time; arrows are wakeups.
+
 The file of --html has the report, a time line and tables; it needs no network.
-The picture of --svg is this time line.
+The picture of --svg is this time line. Without a thread, --html has the report
+and a table of all threads.
 
 --folded prints `frame;frame;frame NANOSECONDS`: the thread, its state, and the
 threads and causes that a wait leads to.";
@@ -107,7 +122,7 @@ pub(crate) enum AnalyzeCommand {
     /// Shows the critical path of a thread: what delayed it.
     #[command(after_help = PATH_EXAMPLES)]
     Path(PathArgs),
-    /// Shows the time of a thread by state, and the causes of its waits.
+    /// Shows the time of a thread, or of each thread, by state, and the causes of waits.
     #[command(after_help = DELAYS_EXAMPLES)]
     Delays(DelaysArgs),
     /// Shows how long woken threads waited for a CPU.
@@ -131,7 +146,7 @@ pub(crate) enum AnalyzeCommand {
     /// Shows how long contended locks were waited for, and how long futex calls took.
     #[command(after_help = of_tables::LOCKS)]
     Locks(LocksArgs),
-    /// Shows how long work items waited and ran.
+    /// Shows how long work items waited and ran, and what queued them.
     #[command(after_help = of_tables::WORK)]
     Work(WorkArgs),
     /// Shows how long memory was reclaimed and compacted, and by which processes.
@@ -146,13 +161,9 @@ pub(crate) enum AnalyzeCommand {
 pub(crate) struct DelaysArgs {
     /// The directory of the trace.
     pub(crate) trace: PathBuf,
-    /// The thread ID, or the name if only one thread has it; by default the thread of --event.
-    #[arg(
-        short,
-        long,
-        value_name = "TID|NAME",
-        required_unless_present = "event"
-    )]
+    /// The thread ID, or the name if only one thread has it; by default the thread of --event or, without --event, all
+    /// threads.
+    #[arg(short, long, value_name = "TID|NAME")]
     pub(crate) tid: Option<String>,
     /// Start of the range; by default the start of the trace.
     #[arg(long, value_name = "TIME|EVENT", value_parser = Point::parse)]
@@ -163,27 +174,32 @@ pub(crate) struct DelaysArgs {
     /// End the range at the first such event.
     #[arg(long, value_name = "NAME[:TID]", value_parser = event)]
     pub(crate) event: Option<Mark>,
-    /// Show this many of the longest stays in each state; 0 shows none.
-    #[arg(long, value_name = "COUNT", default_value_t = 3)]
-    pub(crate) top: usize,
-    /// Show only stays and waits of this length or more; by default 1 % of the range.
+    /// Show this many of the longest stays in each state, by default 3; without a thread, this many threads, by default
+    /// 20.
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) top: Option<usize>,
+    /// Show only stays and waits of this length or more, by default 1 % of the range; without a thread, only threads
+    /// with such a wait.
     #[arg(long, value_name = "TIME", value_parser = lt_proc::parse_duration)]
     pub(crate) min: Option<Nanos>,
     /// Follow a chain of waiting threads down to this depth: 0 shows the thread itself.
     #[arg(long, value_name = "THREADS")]
     pub(crate) depth: Option<usize>,
-    /// Show all states, and each wait on a separate line.
-    #[arg(short, long, conflicts_with = "min")]
+    /// Show all states and all stays, and each wait on a separate line; without a thread, show all threads.
+    #[arg(short, long, conflicts_with_all = ["min", "top"])]
     pub(crate) all: bool,
-    /// Print one JSON object, with all stays and all waits.
+    /// Print one JSON object, with all stays and all waits or, without a thread, all threads.
     #[arg(short, long, conflicts_with_all = ["top", "min", "depth", "all"])]
     pub(crate) json: bool,
-    /// Print all stays and all waits as comma-separated values.
+    /// Print all stays and all waits or, without a thread, all threads as comma-separated values.
     #[arg(long, conflicts_with_all = ["top", "min", "depth", "all", "json"])]
     pub(crate) csv: bool,
     /// Print the time by state and chain of causes as folded stacks, in ns, for flame graphs.
     #[arg(long, conflicts_with_all = ["top", "min", "depth", "all", "json", "csv"])]
     pub(crate) folded: bool,
+    /// Also write the states and the chains of waits for ui.perfetto.dev; an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) perfetto: Option<PathBuf>,
     /// Also write the report as a page for a browser, in one file; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -192,8 +208,12 @@ pub(crate) struct DelaysArgs {
     pub(crate) svg: Option<PathBuf>,
     /// Keep at most this much of the trace in memory, and read a larger trace twice. The report itself takes
     /// additional memory.
-    #[arg(long, value_name = "SIZE", conflicts_with_all = ["event", "html", "svg"])]
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["event", "perfetto", "html", "svg"])]
     pub(crate) max_memory: Option<Size>,
+    /// Keep in memory only what the report on a thread (--tid) needs, and read the trace at least three times. The
+    /// report itself takes additional memory.
+    #[arg(long, requires = "tid", conflicts_with_all = ["event", "perfetto", "html", "svg", "max_memory"])]
+    pub(crate) low_memory: bool,
     #[command(flatten)]
     pub(crate) parquet: ParquetArgs,
 }
@@ -202,9 +222,9 @@ pub(crate) struct DelaysArgs {
 pub(crate) struct PathArgs {
     /// The directory of the trace.
     pub(crate) trace: PathBuf,
-    /// The thread ID.
-    #[arg(short, long)]
-    pub(crate) tid: i32,
+    /// The thread ID, or the name if only one thread has it.
+    #[arg(short, long, value_name = "TID|NAME")]
+    pub(crate) tid: String,
     /// Start of the path; by default the start of the trace or, if later, of the thread.
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub(crate) from: Option<When>,
@@ -244,6 +264,10 @@ pub(crate) struct PathArgs {
     /// additional memory.
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["perfetto", "html", "svg"])]
     pub(crate) max_memory: Option<Size>,
+    /// Keep in memory only what the path needs, and read the trace at least three times. The path itself takes
+    /// additional memory.
+    #[arg(long, conflicts_with_all = ["perfetto", "html", "svg", "max_memory"])]
+    pub(crate) low_memory: bool,
     /// At the end, print how many events were read, and how fast.
     #[arg(short, long)]
     pub(crate) verbose: bool,

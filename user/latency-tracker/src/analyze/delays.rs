@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! `analyze delays`: the time of a thread by state, the longest stays in each state, and the chains of waits while it was
-//! blocked.
+//! blocked. Without a thread, the sums and the longest wait of each thread.
 //!
 //! ```text
 //! trace --range.rs--> thread and range --lt_model::why::delays--> segments --tree.rs---> states, stays
-//!                                                                         |--chains.rs-> chains of waits
-//!                                                                         `--page.rs---> an HTML page, a picture
+//!         |                                                               |--chains.rs-> chains of waits
+//!         |                                                               |--page.rs---> an HTML page, a picture
+//!         |                                                               `--picture.rs> a trace for Perfetto
+//!         `---------> range of all threads --threads.rs--> a row for each thread
 //! ```
 
 mod chains;
 mod json;
 mod page;
+mod picture;
 mod range;
 #[cfg(test)]
 mod tests;
 mod text;
+mod threads;
 mod tree;
 
 use anyhow::Result;
@@ -24,7 +28,6 @@ use lt_common::out::{self, note};
 use lt_model::why::{Cause, Piece, Stay, Wait};
 use lt_model::{Class, Model, ThreadId, why};
 use lt_proc::Nanos;
-use lt_proc::evidence::Evidence;
 
 use self::tree::{Tree, branch};
 use super::args::DelaysArgs;
@@ -36,35 +39,39 @@ use super::page::Limits;
 use super::parquet::{self, Alerts, Output};
 use super::show::Shown;
 use super::words::{Facts, class, sentence};
-use crate::trace::{self, Finder, Keep};
+use crate::trace::{self, Finder};
 
 pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
-    out::file::check([&args.html, &args.svg].into_iter().flatten())?;
+    if args.tid.is_none() && args.event.is_none() {
+        return threads::run(args);
+    }
+    let files = [&args.perfetto, &args.html, &args.svg];
+    out::file::check(files.into_iter().flatten())?;
     let interrupted = interrupted()?;
     let output = Output::open(&args.parquet, &args.trace, "delays", alerts, &interrupted)?;
     let mut finder = range::finder(args);
     let start = range::start(args);
+    let file = &args.trace;
+    let search = |model: &Model, finder: &Finder| -> Result<why::Search> {
+        let asked = range::asked(model, args, finder)?;
+        let (thread, from, to) = (asked.thread, asked.from, asked.to);
+        // Only the text shows what wakers did.
+        let wakers = !args.json && !args.csv && !args.folded;
+        Ok(why::Search::delays(model, thread, from, to, wakers))
+    };
     let trace = match args.max_memory {
-        None => trace::read_beside(
-            &args.trace,
-            start.map_or(Keep::All, Keep::Since),
-            &Evidence::default(),
-            &[],
-            &interrupted,
-            Some(&mut finder),
-        )?,
+        None if args.low_memory => {
+            range::needs_no_processor(args, "--low-memory")?;
+            trace::read_in_parts(file, start, &interrupted, &mut finder, search)?
+        }
+        None => {
+            let only = args.tid.as_ref().and_then(|tid| tid.parse().ok());
+            trace::read(file, start, only, &interrupted, Some(&mut finder))?
+        }
         Some(limit) => {
-            range::needs_no_processor(args)?;
-            let wanted = |model: &Model, finder: &Finder| {
-                let asked = range::asked(model, args, finder)?;
-                let (thread, from, to) = (asked.thread, asked.from, asked.to);
-                // Only the text shows what wakers did.
-                let wakers = !args.json && !args.csv && !args.folded;
-                Ok(why::wanted_for_delays(model, thread, from, to, wakers))
-            };
+            range::needs_no_processor(args, "--max-memory")?;
             let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
-            let file = &args.trace;
-            trace::read_within(limit, file, start, &interrupted, &mut finder, wanted)?
+            trace::read_within(limit, file, start, &interrupted, &mut finder, search)?
         }
     };
     let trace = trace.with_threads(&args.trace)?;
@@ -79,9 +86,7 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
         segments: &segments,
         facts: Facts::NONE,
     };
-    let (begin, end) = model.span;
-    let beyond = (asked.from < begin || asked.to > end)
-        .then(|| format!("the trace covers only {begin} to {end}"));
+    let beyond = beyond(model, report.range);
     let page = |bars| {
         let notes = asked.note.iter().chain(&beyond).cloned();
         let unrecorded = trace.unrecorded().into_iter().map(str::to_string);
@@ -93,6 +98,9 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
         };
         report.page(args, notes, limits)
     };
+    if let Some(file) = &args.perfetto {
+        report.draw_picture(file, &interrupted)?;
+    }
     if let Some(file) = &args.html {
         page(bars_of_each(1))?.write(file)?;
     }
@@ -117,8 +125,17 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
+/// A note if the trace does not cover all of the range.
+fn beyond(model: &Model, (from, to): (u64, u64)) -> Option<String> {
+    let (begin, end) = model.span;
+    (from < begin || to > end).then(|| format!("the trace covers only {begin} to {end}"))
+}
+
 /// By default, stays and waits shorter than 1/`SHORT` of the range are left out.
 const SHORT: u64 = 100;
+
+/// Number of the longest stays that are shown in each state by default.
+const STAYS: usize = 3;
 
 /// `, of 15.58ms or more (--min)`
 fn at_least(least: u64) -> String {
@@ -149,11 +166,12 @@ impl Report<'_> {
         }
     }
 
-    /// The states of each segment; numbers continue from one segment to the next.
-    fn trees(&self) -> Vec<Tree> {
+    /// The states of each segment, which keep the stays that take at least `least`. Numbers continue from one segment
+    /// to the next.
+    fn trees(&self, least: u64) -> Vec<Tree> {
         let words = self.words();
         let mut next = 0;
-        let tree = |segment: &why::Segment| Tree::new(&words, &segment.states, &mut next);
+        let tree = |segment: &why::Segment| Tree::new(&words, &segment.states, least, &mut next);
         self.segments.iter().map(tree).collect()
     }
 
@@ -176,7 +194,15 @@ impl Report<'_> {
             Nanos(to - from)
         )];
         self.ancestors(&mut lines);
-        let trees = self.trees();
+        let top = match args.all {
+            true => usize::MAX,
+            false => args.top.unwrap_or(STAYS),
+        };
+        let least = match top {
+            0 => u64::MAX,
+            _ => self.least(args),
+        };
+        let trees = self.trees(least);
         for (segment, tree) in self.segments.iter().zip(&trees) {
             lines.push(String::new());
             if self.segments.len() > 1 {
@@ -184,15 +210,16 @@ impl Report<'_> {
             }
             lines.extend(tree.lines(args.all));
         }
-        if args.top > 0 {
-            let least = self.least(args);
+        if top > 0 {
             lines.push(String::new());
-            lines.push(format!(
-                "Longest stays, at most {} in each state{}",
-                args.top,
-                at_least(least)
-            ));
-            lines.extend(tree::longest(&trees, args.top, least));
+            lines.push(match args.all {
+                true => "All stays in each state, the longest first".into(),
+                false => format!(
+                    "Longest stays, at most {top} in each state{}",
+                    at_least(least)
+                ),
+            });
+            lines.extend(tree::longest(&trees, top));
         }
         lines.push(String::new());
         lines.extend(self.chains(args));
@@ -223,7 +250,7 @@ impl Report<'_> {
         let words = self.words();
         let mut times = Vec::new();
         for segment in self.segments {
-            let state = |stay: &Stay| Time {
+            let state = |stay: Stay| Time {
                 kind: "state",
                 range: (stay.begin, stay.end),
                 depth: 0,
@@ -231,7 +258,7 @@ impl Report<'_> {
                 cpu: None,
                 class: class(stay.class()),
                 cause: stay.cause,
-                text: branch(&words, stay).join(": "),
+                text: branch(&words, &stay).join(": "),
                 woken_by: stay.by,
             };
             let wait = |wait: &Wait| Time {
@@ -271,8 +298,8 @@ impl Report<'_> {
                 while let Some(stay) = stays.peek().copied().filter(|_| at < piece.end) {
                     let end = stay.end.min(piece.end);
                     let mut stack = vec![words.name(segment.thread)];
-                    stack.extend(branch(&words, stay));
-                    stack.extend_from_slice(self.behind(stay, piece, &chain));
+                    stack.extend(branch(&words, &stay));
+                    stack.extend_from_slice(self.behind(&stay, piece, &chain));
                     stacks.add(&stack, end - at);
                     if stay.end <= piece.end {
                         stays.next();

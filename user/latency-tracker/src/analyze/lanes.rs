@@ -22,11 +22,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Result, bail};
 use lt_common::out;
 use lt_model::why::{Cause, Wait};
-use lt_model::{Interval, Model, State, ThreadId, Use};
+use lt_model::{Interval, Model, ThreadId, Use};
 use lt_proc::Nanos;
 
 use super::show::Shown;
-use super::words::{Facts, name, used_by, waits_for};
+use super::words::{Facts, name_at, used_by};
 use crate::html::merge::{Bars, Drawn, Source, least, merged};
 use crate::html::{Bar, Group, Kind, Lane, View, Words};
 
@@ -205,7 +205,7 @@ impl<'a> Scene<'a> {
 
     fn thread(&self, id: ThreadId) -> Source<'_, What> {
         Source {
-            name: name(self.model, id),
+            name: name_at(self.model, id, self.range.1),
             bars: Box::new(move || {
                 let thread = self.model.thread(id);
                 let all = thread.into_iter().flat_map(|t| {
@@ -219,7 +219,11 @@ impl<'a> Scene<'a> {
                 {
                     // A thread that is not created yet, or has ended, has no bar.
                     before = (!thread.born).then(|| self.absent(0, begin)).flatten();
-                    after = (!thread.dead).then(|| self.absent(end, u64::MAX)).flatten();
+                    after = thread
+                        .ended
+                        .is_none()
+                        .then(|| self.absent(end, u64::MAX))
+                        .flatten();
                 }
                 self.clipped(before.into_iter().chain(all).chain(after))
             }),
@@ -310,7 +314,7 @@ impl<'a> Scene<'a> {
                     Use::Thread(_) => Kind::Other,
                     Use::Context(_) => Kind::Interrupted,
                 };
-                Described::new(kind, used_by(self.model, used, u64::MAX))
+                Described::new(kind, used_by(self.model, used, self.range.1))
             }
         }
     }
@@ -323,15 +327,10 @@ impl<'a> Scene<'a> {
             pieces: &[],
             facts: self.facts,
         };
-        let waker = interval.waker.and_then(|w| self.model.waker(w)?.by());
         let cause = Cause::of(self.model, interval);
-        let text = match (interval.state, waker) {
-            (State::Blocked(..), Some(by)) => waits_for(self.model, id, interval.begin, Some(by)),
-            _ => shown.what(cause),
-        };
         Described {
             cpu: interval.cpu,
-            ..Described::new(kind(cause), text)
+            ..Described::new(kind(cause), shown.state(interval))
         }
     }
 }

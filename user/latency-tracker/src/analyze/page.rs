@@ -12,7 +12,7 @@ use lt_proc::Nanos;
 
 use super::lanes::{Described, Scene, Upper, UpperRow, kind};
 use super::show::Shown;
-use super::words::{Facts, name, waits_for};
+use super::words::{Facts, waits_for};
 use crate::html::{Cell, Cells, Column, Kind, Page, Row, Table, View};
 
 /// Maximum number of lanes of a path; deeper steps share the last lane.
@@ -54,8 +54,8 @@ pub(crate) fn path(
                 kind: Kind::Blocked,
                 text: format!(
                     "{} {}",
-                    name(model, wait.thread),
-                    waits_for(model, wait.thread, wait.begin, wait.by)
+                    shown.name(wait.thread),
+                    waits_for(model, wait.kind, wait.by, shown.range.1)
                 ),
                 cpu: None,
                 more: None,
@@ -134,7 +134,7 @@ fn alarm_bar(alarm: Option<&Alarm>) -> Described {
 }
 
 fn step(shown: &Shown<'_>, piece: &Piece) -> Described {
-    let who = name(shown.model, piece.thread);
+    let who = shown.name(piece.thread);
     let is_runnable = piece.cause.is_runnable();
     Described {
         kind: kind(piece.cause),
@@ -152,7 +152,7 @@ fn rows_of(shown: &Shown<'_>, waits: &[Wait], left_out: &mut Vec<String>) -> Vec
             "Chains of up to {deepest} waiting threads are drawn in {DEEPEST} lanes: the last one has all deeper steps."
         ));
     }
-    let first = name(shown.model, shown.thread);
+    let first = shown.name(shown.thread);
     let mut rows = lanes(deepest, [&first, "waited for", "which waited for"]);
     for (number, piece) in (1..).zip(shown.pieces) {
         if let Some(row) = rows.get_mut(piece.depth.min(DEEPEST - 1)) {

@@ -4,14 +4,14 @@
 //!
 //! ```text
 //! measured operations --tables/operations.rs--> intervals \
-//! path, states, waits --parquet/edges.rs------> edges,     > lt_parquet --> DIR/TABLE/host=NAME/TRACE.SCOPE.PART.parquet
+//! paths, states, waits --parquet/edges.rs-----> edges,     > lt_parquet --> DIR/TABLE/host=NAME/TRACE.SCOPE.PART.parquet
 //!                                               intervals |
 //! alerts of the trace or its capture, gaps, coverage     /
 //! ```
 
-pub(super) mod edges;
+pub(crate) mod edges;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -36,9 +36,12 @@ const BETWEEN: &str = "between-traces";
 /// The scope of alerts, which every analysis of a trace writes alike.
 const ALERTS: &str = "alerts";
 
+/// The name of `explain` in the rows.
+pub(crate) const EXPLAIN: &str = "explain";
+
 #[derive(Debug, Args)]
 pub(crate) struct ParquetArgs {
-    /// Also write each duration, edge, alert and gap as a row of Parquet below this directory.
+    /// Also write the results and the alerts as rows of Parquet below this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
     /// Name of the host for --parquet; by default the one in the trace.
@@ -46,8 +49,25 @@ pub(crate) struct ParquetArgs {
     pub(crate) host: Option<String>,
 }
 
+/// Checks that the traces of a host with this name can have rows.
+///
+/// # Errors
+/// If the name cannot be that of a partition, and there is no `--host`.
+pub(crate) fn check_host(args: &ParquetArgs, name: &str) -> Result<()> {
+    if args.parquet.is_none() || args.host.is_some() {
+        return Ok(());
+    }
+    let checked = lt_parquet::host(name).map_err(|expected| {
+        anyhow!(
+            "this host is named {:?}: {expected}; name another one with --host",
+            out::printable(name)
+        )
+    });
+    checked.map(drop)
+}
+
 /// The files of an analysis.
-pub(super) struct Output {
+pub(crate) struct Output {
     pub(super) batch: Batch,
     /// Names the rows that a second run replaces: the analysis, and for `path` and `delays` also the thread.
     pub(super) scope: String,
@@ -60,8 +80,8 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Prepares the files; `None` without `--parquet`. Nothing is created yet.
-    pub(super) fn open(
+    /// Prepares the files; `None` without `--parquet`. Removes what killed runs have left. Nothing is created yet.
+    pub(crate) fn open(
         args: &ParquetArgs,
         trace: &Path,
         analysis: &'static str,
@@ -88,12 +108,24 @@ impl Output {
                 ));
             }
         };
+        let left = lt_parquet::remove_left(directory, &host);
+        if left > 0 {
+            note(&format!(
+                "{}: removed {} that a killed run left",
+                directory.display(),
+                out::plural(left, "unfinished file")
+            ));
+        }
         let by = concat!("latency-tracker version ", env!("CARGO_PKG_VERSION"));
         Ok(Some(Self {
             batch: Batch::new(directory, &host, &identity.id, by),
             scope: analysis.into(),
             analysis,
-            earlier: lt_parquet::covered(directory, &host)?,
+            earlier: match analysis {
+                // Captures may overlap. The time of an alert in several of them shows that it is one alert.
+                EXPLAIN => Vec::new(),
+                _ => lt_parquet::covered(directory, &host)?,
+            },
             directory: directory.clone(),
             host,
             alerts: alerts(trace, interrupted)?,
@@ -181,7 +213,9 @@ impl Output {
         interrupted: &AtomicBool,
     ) -> Result<()> {
         let scope = self.scope.clone();
-        let alerts: Vec<_> = self.alerts.iter().map(|alert| self.alert(alert)).collect();
+        let mut seen = BTreeSet::new();
+        let alerts = self.alerts.iter().filter(|alert| seen.insert(key(alert)));
+        let alerts: Vec<_> = alerts.map(|alert| self.alert(alert)).collect();
         // A copy of the trace may lack its alerts: then the alerts that an earlier run wrote remain.
         if !alerts.is_empty() {
             self.batch.write(ALERTS, "alerts", alerts)?;
@@ -266,6 +300,11 @@ impl Output {
     }
 }
 
+/// Identifies an alert of a trace. An alert that was read twice is one alert.
+fn key(alert: &Alert) -> (&str, u64, u64) {
+    (&alert.instance, alert.seq, alert.time)
+}
+
 /// Times of a CPU that do not overlap: end and reason, by start.
 type Parts = BTreeMap<u64, (u64, &'static str)>;
 
@@ -322,6 +361,25 @@ mod tests {
             (50, 55, "f"),
         ];
         assert_eq!(parts, expected);
+    }
+
+    #[test]
+    fn a_host_whose_name_cannot_be_that_of_a_partition_needs_another_name() {
+        let check = |parquet: bool, host: Option<&str>| {
+            let args = ParquetArgs {
+                parquet: parquet.then(|| "fleet".into()),
+                host: host.map(String::from),
+            };
+            let checked = ["(none)", "web3"].map(|name| check_host(&args, name));
+            checked.map(|checked| checked.err().map(|error| error.to_string()))
+        };
+        let [refused, none] = check(true, None);
+        let refused = refused.unwrap();
+        assert!(refused.starts_with("this host is named \"(none)\": "));
+        assert!(refused.ends_with("; name another one with --host"));
+        assert_eq!(none, None);
+        assert_eq!(check(true, Some("web3")), [None, None]);
+        assert_eq!(check(false, None), [None, None]);
     }
 
     #[test]

@@ -11,6 +11,8 @@
 //!           b/8        ...                                      ^ an arrow from here to the wakeup of a/7
 //! ```
 //!
+//! A picture of delays also has a track with the states of the thread.
+//!
 //! Slices are labelled with the words of the text output, and clipped to the drawn time. Threads are drawn if they are
 //! on a path or did anything but sleep.
 
@@ -21,11 +23,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 use lt_common::out;
-use lt_model::why::{Cause, Piece, Wait, waits};
-use lt_model::{Class, Interval, Model, State, ThreadId, Use, Waker};
+use lt_model::why::{Piece, Wait, waits};
+use lt_model::{Class, Interval, Model, ThreadId, Use, Waker};
 
 use super::show::Shown;
-use super::words::{Facts, name, used_by, waits_for};
+use super::words::{Facts, name_at, used_by, waits_for};
 use crate::perfetto::{Arrow, Details, Track, Value, Writer};
 
 /// Number of slices between two polls of the interrupt flag.
@@ -38,6 +40,7 @@ pub(crate) struct Picture<'a> {
     /// Start and end of the drawn time.
     pub(crate) range: (u64, u64),
     pub(crate) alerts: Vec<Alarm>,
+    pub(crate) states: Vec<States>,
     pub(crate) paths: Vec<Way<'a>>,
 }
 
@@ -46,6 +49,13 @@ pub(crate) struct Alarm {
     pub(crate) name: String,
     pub(crate) range: (u64, u64),
     pub(crate) values: Vec<(&'static str, Value)>,
+}
+
+/// The states of a thread to draw.
+pub(crate) struct States {
+    pub(crate) title: String,
+    /// Start, end and text of each stay in a state, in time order.
+    pub(crate) stays: Vec<(u64, u64, String)>,
 }
 
 /// A path to draw.
@@ -86,8 +96,14 @@ impl Picture<'_> {
             drawing.slice(track, alarm.range, &alarm.name, details)?;
             tops.push(track);
         }
+        for states in &self.states {
+            let track = drawing.writer.track(&states.title, None)?;
+            for (begin, end, text) in &states.stays {
+                drawing.slice(track, (*begin, *end), text, Details::default())?;
+            }
+        }
         for (way, waits) in self.paths.iter().zip(&waits) {
-            let title = format!("Critical path of {}", name(self.model, way.thread));
+            let title = format!("Critical path of {}", self.name(way.thread));
             let top = way.alert.and_then(|alert| tops.get(alert)).copied();
             let track = drawing.writer.track(&title, top)?;
             self.path(&mut drawing, track, way, waits)?;
@@ -127,14 +143,14 @@ impl Picture<'_> {
             while let Some(wait) = waits.next_if(|wait| wait.begin <= piece.begin) {
                 let text = format!(
                     "{} {}",
-                    name(self.model, wait.thread),
-                    waits_for(self.model, wait.thread, wait.begin, wait.by)
+                    self.name(wait.thread),
+                    waits_for(self.model, wait.kind, wait.by, self.range.1)
                 );
                 let details = Details::default();
                 drawing.writer.begin(track, wait.begin, &text, details)?;
                 open.push(wait.end);
             }
-            let who = name(self.model, piece.thread);
+            let who = self.name(piece.thread);
             let text = format!("{who} {}", shown.what(piece.cause));
             let mut details = on(piece.cpu);
             if piece.cause.is_runnable() {
@@ -148,6 +164,11 @@ impl Picture<'_> {
             drawing.writer.end(track, end)?;
         }
         Ok(())
+    }
+
+    /// A thread, with its name at the end of the drawn time.
+    fn name(&self, id: ThreadId) -> String {
+        name_at(self.model, id, self.range.1)
     }
 
     fn shown<'a>(&'a self, way: &Way<'a>) -> Shown<'a> {
@@ -199,7 +220,7 @@ impl Picture<'_> {
         let all = drawing.writer.track("Threads", None)?;
         let mut tracks = Vec::new();
         for id in order {
-            let track = drawing.writer.track(&name(self.model, id), Some(all))?;
+            let track = drawing.writer.track(&self.name(id), Some(all))?;
             tracks.push((id, track));
         }
         Ok(tracks)
@@ -235,7 +256,7 @@ impl Picture<'_> {
         if let (Some(track), false) = (track, drawing.arrows.contains_key(&key)) {
             let arrow = drawing.writer.arrow();
             drawing.arrows.insert(key, arrow);
-            let text = format!("wakes {}", name(self.model, wait.thread));
+            let text = format!("wakes {}", self.name(wait.thread));
             let details = Details {
                 from: Some(arrow),
                 ..on(Some(waker.cpu))
@@ -253,7 +274,7 @@ impl Picture<'_> {
                 continue;
             }
             let range = (stretch.begin.max(from), stretch.end.min(to));
-            let text = used_by(self.model, stretch.used, u64::MAX);
+            let text = used_by(self.model, stretch.used, self.range.1);
             drawing.slice(track, range, &text, Details::default())?;
         }
         Ok(())
@@ -271,13 +292,7 @@ impl Picture<'_> {
         let thread = self.model.thread(id);
         for interval in thread.into_iter().flat_map(|t| t.between(from, to)) {
             let range = (interval.begin.max(from), interval.end.min(to));
-            let waker = interval.waker.and_then(|w| self.model.waker(w)?.by());
-            let text = match (interval.state, waker) {
-                (State::Blocked(..), Some(by)) => {
-                    waits_for(self.model, id, interval.begin, Some(by))
-                }
-                _ => shown.what(Cause::of(self.model, &interval)),
-            };
+            let text = shown.state(&interval);
             let details = Details {
                 to: drawing.arrows.get(&(id, interval.begin)).copied(),
                 ..on(interval.cpu)
@@ -325,6 +340,6 @@ impl Drawing<'_> {
 }
 
 #[cfg(test)]
-mod pftrace;
+pub(super) mod pftrace;
 #[cfg(test)]
 pub(super) mod tests;

@@ -5,16 +5,18 @@
 use std::collections::HashMap;
 
 use lt_common::out;
-use lt_model::why::{Cause, Leaf, Limit, Piece, Place, causes, instead};
+use lt_model::why::{Cause, Leaf, Limit, Piece, Place, Waited, causes, instead};
 use lt_model::{
-    Before, Context, FileName, Handler, Kind, Model, Name, Raiser, Runtime, ThreadId, Unrecorded,
-    Use, Vector, why,
+    Before, CallFile, Context, Handler, Interval, Kind, Model, Name, Raiser, Runtime, ThreadId,
+    Unrecorded, Use, Vector, why,
 };
 use lt_proc::Nanos;
 use serde::Serialize;
 
 use super::fold::{self, Part, Row};
-use super::words::{Facts, disk_name, held, is_call, name_at, remedy, unrecorded, used_by};
+use super::words::{
+    Facts, disk_name, held, is_call, name_at, remedy, unrecorded, used_by, waits_for,
+};
 
 /// Maximum indentation: one column for each thread in a chain of waiting threads.
 const DEEPEST: usize = 12;
@@ -103,21 +105,27 @@ impl Shown<'_> {
         out::printable(self.model.names.text(name))
     }
 
-    /// The name of a file.
-    pub(super) fn file(&self, file: FileName) -> String {
-        out::printable(self.model.file_name(file))
+    /// The name of a file; `descriptor 3` if the file is not known.
+    pub(super) fn file(&self, file: CallFile) -> String {
+        match file {
+            CallFile::Named(name) => out::printable(self.model.file_name(name)),
+            CallFile::Descriptor(fd) => format!("descriptor {fd}"),
+        }
     }
 
-    /// The file of the system call in which a thread was during these pieces, if the file is the same in each piece.
+    /// The file or descriptor of the system call in which a thread was during these pieces, if it is the same in each
+    /// piece. A descriptor of another thread may be another file.
     pub(super) fn file_of<'p>(
         &self,
         mut pieces: impl Iterator<Item = &'p Piece>,
-    ) -> Option<FileName> {
+    ) -> Option<CallFile> {
         let file = |piece: &Piece| self.model.file(piece.thread, piece.begin, piece.end);
-        let first = file(pieces.next()?)?;
+        let first = pieces.next()?;
+        let (thread, of_first) = (first.thread, file(first)?);
+        let is_named = of_first.name().is_some();
         pieces
-            .all(|piece| file(piece) == Some(first))
-            .then_some(first)
+            .all(|piece| (is_named || piece.thread == thread) && file(piece) == Some(of_first))
+            .then_some(of_first)
     }
 
     /// A thread, with its name at the end of the range.
@@ -320,12 +328,27 @@ impl Shown<'_> {
         text
     }
 
+    /// Describes the state of a thread in an interval. A sleep that a thread ended was a wait for that thread.
+    pub(crate) fn state(&self, interval: &Interval) -> String {
+        let cause = Cause::of(self.model, interval);
+        let by = interval.waker.and_then(|w| self.model.waker(w)?.by());
+        match cause {
+            Cause::Blocked(call) if by.is_some() => {
+                waits_for(self.model, Waited::Blocked(call), by, self.range.1)
+            }
+            Cause::Idle if by.is_some() => {
+                waits_for(self.model, Waited::Blocked(None), by, self.range.1)
+            }
+            _ => self.what(cause),
+        }
+    }
+
     pub(crate) fn what(&self, cause: Cause) -> String {
         self.what_on(cause, None)
     }
 
     /// Describes a cause; in a system call, with its file.
-    fn what_on(&self, cause: Cause, file: Option<FileName>) -> String {
+    fn what_on(&self, cause: Cause, file: Option<CallFile>) -> String {
         let within = |call| self.within(call, file);
         match cause {
             Cause::Running(call) => format!("runs{}", within(call)),
@@ -352,7 +375,7 @@ impl Shown<'_> {
     }
 
     /// ` in read of /var/log/a`; nothing without a call.
-    pub(super) fn within(&self, call: Option<Name>, file: Option<FileName>) -> String {
+    pub(super) fn within(&self, call: Option<Name>, file: Option<CallFile>) -> String {
         let of = file.map(|file| format!(" of {}", self.file(file)));
         let of = of.unwrap_or_default();
         let call = call.map(|call| format!(" in {}{of}", self.text(call)));
@@ -378,15 +401,20 @@ impl Shown<'_> {
             served: self.served_json(&sum),
             busy: self.busy_json(&sum),
         };
-        let step = |piece: &Piece| Step {
-            begin: piece.begin,
-            end: piece.end,
-            depth: piece.depth,
-            thread: self.thread_json(piece.thread),
-            cause: self.cause_json(piece.cause),
-            file: self.file_json(self.file_of([piece].into_iter())),
-            cpu: piece.cpu,
-            instead: instead(self.model, piece).map(|(used, time)| self.instead_json(used, time)),
+        let step = |piece: &Piece| {
+            let file = self.model.file(piece.thread, piece.begin, piece.end);
+            let of_cpu = instead(self.model, piece);
+            Step {
+                begin: piece.begin,
+                end: piece.end,
+                depth: piece.depth,
+                thread: self.thread_json(piece.thread),
+                cause: self.cause_json(piece.cause),
+                file: self.file_json(file),
+                descriptor: file.and_then(CallFile::descriptor),
+                cpu: piece.cpu,
+                instead: of_cpu.map(|(used, time)| self.instead_json(used, time)),
+            }
         };
         Json {
             analysis: "path",
@@ -448,8 +476,9 @@ impl Shown<'_> {
         }
     }
 
-    pub(super) fn file_json(&self, file: Option<FileName>) -> Option<String> {
-        file.map(|file| self.model.file_name(file).to_string())
+    pub(super) fn file_json(&self, file: Option<CallFile>) -> Option<String> {
+        let name = file.and_then(CallFile::name);
+        name.map(|name| self.model.file_name(name).to_string())
     }
 
     pub(super) fn cause_json(&self, cause: Cause) -> CauseJson {
@@ -586,7 +615,7 @@ impl Shown<'_> {
             Some(Leaf::Unseen) => json.by = Some("unseen"),
             Some(Leaf::Continue) => json.by = Some("signal"),
             Some(Leaf::Tracer) => json.by = Some("tracer"),
-            Some(Leaf::Resource(what, function)) => {
+            Some(Leaf::Resource(&(function, what))) => {
                 json.by = Some("resource");
                 (json.name, json.function) = (Some(what.into()), Some(function));
             }
@@ -650,6 +679,7 @@ pub(super) fn reason(why: Unrecorded) -> (&'static str, Option<u32>) {
         Unrecorded::Lost(cpu) => ("lost", Some(cpu)),
         Unrecorded::NoStream(cpu) => ("no-stream", Some(cpu)),
         Unrecorded::Missing => ("missing", None),
+        Unrecorded::Ended => ("ended", None),
     }
 }
 
@@ -766,6 +796,9 @@ struct Step {
     /// The file of the system call.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
+    /// The descriptor of the system call, if its file is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    descriptor: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]

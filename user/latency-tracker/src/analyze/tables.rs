@@ -33,7 +33,7 @@ use lt_model::tables::By;
 use self::args::TableArgs;
 use self::feed::{Disks, Feed};
 use self::heat::Heat;
-pub(super) use self::needs::Subject;
+pub(crate) use self::needs::Subject;
 use self::operations::Operations;
 use self::view::Report;
 use super::flame::Stacks;
@@ -54,7 +54,7 @@ pub(super) fn run(subject: Subject, args: &TableArgs, by: By, alerts: Alerts) ->
             // The name of a disk may come after its requests, whose rows are written at once, so the names are read
             // first.
             let mut disks = Disks::default();
-            if matches!(subject, Subject::Io | Subject::Sleeps) {
+            if matches!(subject, Subject::Io | Subject::Sleeps | Subject::Work) {
                 trace::scan(trace, &[], &interrupted, &mut disks)?;
             }
             Some(Operations::new(output, disks.0, functions.clone()))
@@ -76,7 +76,7 @@ pub(super) fn run(subject: Subject, args: &TableArgs, by: By, alerts: Alerts) ->
     if let Some(heat) = &mut heat {
         feed = feed.with(heat);
     }
-    let told = trace::scan(&args.trace, subject.needs(), &interrupted, &mut feed)?;
+    let told = trace::scan(&args.trace, subject.needs(by), &interrupted, &mut feed)?;
     if told.is_empty() {
         bail!("{}: no event in this trace", args.trace.display());
     }

@@ -75,7 +75,11 @@ impl Shown<'_> {
                 }
             }
         }
-        let has_ended = |id| self.model.thread(id).is_none_or(|thread| thread.dead);
+        let has_ended = |id| {
+            self.model
+                .thread(id)
+                .is_none_or(|thread| thread.ended.is_some())
+        };
         let threads = threads.into_iter().filter(|id| !has_ended(*id));
         threads.map(|id| self.thread_json(id)).collect()
     }

@@ -3,10 +3,10 @@
 //! Names of threads, causes and reasons.
 
 use lt_common::out;
-use lt_model::why::{Cause, Leaf, Limit, Place, Quota};
+use lt_model::why::{Cause, Leaf, Limit, Place, Quota, Waited};
 use lt_model::{
-    Class, Disk, Events, Handler, Kind, Model, Name, Raiser, Runtime, State, ThreadId, Unrecorded,
-    Use, Vector,
+    Class, Disk, Events, Handler, Kind, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use,
+    Vector,
 };
 
 /// Facts from outside the trace, for describing causes.
@@ -132,22 +132,19 @@ pub(crate) fn disk_name(model: &Model, disk: Disk) -> String {
     }
 }
 
-/// What a thread waits for at `time`: `waits in read for b/8`.
-pub(crate) fn waits_for(model: &Model, id: ThreadId, time: u64, by: Option<ThreadId>) -> String {
-    let thread = model.thread(id);
-    let interval = thread.and_then(|t| t.between(time, time.saturating_add(1)).next());
-    let call = match interval.map(|i| i.state) {
-        Some(State::Blocked(_, call)) => call,
-        // The thread does not exist yet.
-        _ => return "is made".into(),
+/// What a thread waits for, in a wait of this kind: `waits in read for b/8`, with the name of b at `time`.
+pub(crate) fn waits_for(model: &Model, kind: Waited, by: Option<ThreadId>, time: u64) -> String {
+    let (what, whom) = match kind {
+        Waited::Blocked(None) => ("waits".to_string(), "for"),
+        Waited::Blocked(Some(call)) => {
+            let call = out::printable(model.names.text(call));
+            (format!("waits in {call}"), "for")
+        }
+        Waited::Spun => ("spins for a lock".to_string(), "of"),
+        Waited::Unborn => return "is not created yet".into(),
     };
-    let call = call.map(|c| format!(" in {}", out::printable(model.names.text(c))));
-    let by = by.map(|by| format!(" for {}", name(model, by)));
-    format!(
-        "waits{}{}",
-        call.unwrap_or_default(),
-        by.unwrap_or_default()
-    )
+    let by = by.map(|by| format!(" {whom} {}", name_at(model, by, time)));
+    what + &by.unwrap_or_default()
 }
 
 /// `a timer`, `eth0 (interrupt 27)`, ...
@@ -208,7 +205,7 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         Leaf::Unseen => "an interrupt, a fault, a signal or task work that is not recorded".into(),
         Leaf::Continue => "SIGCONT (a signal had stopped it)".into(),
         Leaf::Tracer => "its tracer (ptrace)".into(),
-        Leaf::Resource(what, function) => format!("{what} ({function})"),
+        Leaf::Resource(&(function, what)) => format!("{what} ({function})"),
         Leaf::Freezer(_) => "the freezer of its cgroup".into(),
     }
 }
@@ -323,6 +320,7 @@ pub(crate) fn unrecorded(why: Unrecorded) -> String {
         Unrecorded::Lost(cpu) => format!("events of CPU {cpu} were lost"),
         Unrecorded::NoStream(cpu) => format!("the trace has no stream of CPU {cpu}"),
         Unrecorded::Missing => "events are missing, although the trace reports no gap".into(),
+        Unrecorded::Ended => "the thread or the trace has ended".into(),
     }
 }
 

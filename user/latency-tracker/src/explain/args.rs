@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::analyze::parquet::ParquetArgs;
+
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   latency-tracker explain /var/lib/latency-tracker/captures/0001
@@ -15,6 +17,7 @@ Examples:
   latency-tracker explain /srv/slow/0001 --perfetto slow.pftrace
   latency-tracker explain /srv/slow/0001 --html slow.html
   latency-tracker explain /srv/slow/0001 --svg slow.svg
+  latency-tracker explain /srv/slow/0001 --parquet fleet
 
 The explanation of a disk request shows its history, the queue of its device,
 and the requests that overtook it. Other explanations show the critical path of
@@ -31,7 +34,11 @@ the alerts and for a tenth of that time before and after; arrows are wakeups.
 
 The file that --html writes is a page to send to a colleague: the explanation,
 the path, the same activity as a time line, and tables. It needs no network.
-The picture of --svg is this time line, for each alert.";
+The picture of --svg is this time line, for each alert.
+
+--parquet writes the alerts, and the steps of the paths of the explained ones,
+as tables for SQL over many hosts, which only you may read. A second run for
+the same trace replaces the rows of the first.";
 
 /// Explains why something was late, from the trace around it.
 #[derive(Debug, Args)]
@@ -40,7 +47,7 @@ pub(crate) struct ExplainArgs {
     /// --alerts. For the `trace` directory of a capture, the evidence.json next to it is also read.
     pub(crate) capture: PathBuf,
     /// Explain the alerts in this file, in the format of /proc/latency_tracker/alerts (- is standard input).
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "parquet")]
     pub(crate) alerts: Option<PathBuf>,
     /// Explain only the alert with this number; repeatable.
     #[arg(long, value_name = "NUMBER")]
@@ -57,6 +64,8 @@ pub(crate) struct ExplainArgs {
     /// Also draw the time line of each alert (SVG); an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) parquet: ParquetArgs,
     /// At the end, print how many events were read, and how fast.
     #[arg(short, long)]
     pub(crate) verbose: bool,

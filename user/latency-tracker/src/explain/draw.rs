@@ -54,6 +54,7 @@ pub(super) fn draw(
         facts: &facts,
         range: (from.saturating_sub(margin), to.saturating_add(margin)),
         alerts: reports.iter().map(alarm).collect(),
+        states: Vec::new(),
         paths: paths
             .iter()
             .map(|(alert, thread, range, pieces)| Way {

@@ -20,11 +20,6 @@
 //! thread             |runs|    sleeps    |runs |
 //! ```
 
-use std::ffi::OsStr;
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context, Result};
 use lt_model::why::{Beside, Cause, Leaf, Piece, Quota, Slept};
 use lt_model::{Interval, Model, Sleep, State, ThreadId, Vector};
 use lt_proc::evidence::{Cgroup, Counters, Evidence};
@@ -32,31 +27,6 @@ use lt_proc::{Alert, Reason};
 
 use super::{alone, resource};
 use crate::analyze::words::Facts;
-
-/// The `evidence.json` of a capture, given the directory of the capture or the `trace` in it. A capture may have none.
-pub(super) fn file(directory: &Path) -> Result<Option<PathBuf>> {
-    let mut file = directory.join("evidence.json");
-    // The path is resolved, as the directory may be `.`. An unreadable directory is reported as an error of the trace.
-    if !file.exists()
-        && let Ok(trace) = fs::canonicalize(directory)
-        && trace.file_name() == Some(OsStr::new("trace"))
-    {
-        file = trace.with_file_name("evidence.json");
-    }
-    let exists = file.try_exists();
-    let exists = exists.with_context(|| file.display().to_string())?;
-    Ok(exists.then_some(file))
-}
-
-/// Reads the evidence of a capture; `None` if it has no `evidence.json`.
-pub(super) fn read(directory: &Path) -> Result<Option<Evidence>> {
-    let Some(file) = file(directory)? else {
-        return Ok(None);
-    };
-    let about = || file.display().to_string();
-    let text = fs::read_to_string(&file).with_context(about)?;
-    serde_json::from_str(&text).with_context(about).map(Some)
-}
 
 /// A stack of the alert's thread.
 struct Stack<'b> {
@@ -148,7 +118,7 @@ impl<'a, 'b> Proofs<'a, 'b> {
             let Some(function) = function_of(piece.cause) else {
                 continue;
             };
-            let is_of = |resource: resource::Resource| resource.function == function;
+            let is_of = |resource: resource::Resource| resource.function() == function;
             let stack = self.stack_at(piece.begin, piece.end);
             let stack = stack.filter(|stack| stack.resource.is_some_and(is_of));
             if let Some(other) = stack.and_then(|stack| stack.other)
@@ -301,9 +271,9 @@ impl Beside for Proofs<'_, '_> {
         let stack = self.stack(thread, sleep);
         if let Some(resource) = stack.and_then(|stack| stack.resource) {
             // A quota explains no sleep: the thread became runnable meanwhile, and now sleeps for another reason.
-            let is_it = resource.function != resource::QUOTA;
+            let is_it = resource.function() != resource::QUOTA;
             return is_it.then_some(Slept {
-                leaf: Leaf::Resource(resource.what, resource.function),
+                leaf: Leaf::Resource(resource.known),
                 alone: resource.alone,
             });
         }
@@ -324,7 +294,7 @@ impl Beside for Proofs<'_, '_> {
 fn function_of(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Held(_, place, _) => place.function(),
-        Cause::For(Leaf::Resource(_, function), _) => Some(function),
+        Cause::For(Leaf::Resource(&(function, _)), _) => Some(function),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@
 use lt_proc::Alert;
 
 /// Functions, each with the reason for a sleep in it.
-const SLEEPS: [(&str, &str); 57] = [
+static SLEEPS: [(&str, &str); 57] = [
     // Pages
     (
         "balance_dirty_pages",
@@ -169,10 +169,8 @@ const FOR_CALLERS: [&str; 13] = [
 /// The resource for which a task sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Resource {
-    /// The function that identifies the resource.
-    pub(super) function: &'static str,
-    /// The resource in words.
-    pub(super) what: &'static str,
+    /// The function that identifies the resource, and the resource in words.
+    pub(super) known: &'static (&'static str, &'static str),
     /// Whether the thread that ends the sleep did not cause it.
     pub(super) alone: bool,
     /// Whether the task sleeps in that function itself, or in a function that only sleeps for its caller. If not, the
@@ -180,11 +178,18 @@ pub(super) struct Resource {
     pub(super) direct: bool,
 }
 
+impl Resource {
+    /// The function that identifies the resource.
+    pub(super) fn function(&self) -> &'static str {
+        self.known.0
+    }
+}
+
 /// The resource that the task of an alert waits for, if its stack shows it. A function in which a runnable task lost
 /// its CPU shows no resource, except the function that enforces a quota.
 pub(super) fn of_alert(alert: &Alert) -> Option<Resource> {
     let is_runnable = is_runnable(alert);
-    of(&alert.stack()).filter(|resource| !is_runnable || resource.function == QUOTA)
+    of(&alert.stack()).filter(|resource| !is_runnable || resource.function() == QUOTA)
 }
 
 /// Whether an alert shows that a quota (`cpu.max`) held its task back when it was switched out.
@@ -193,7 +198,7 @@ pub(super) fn is_held_by_quota(alert: &Alert) -> bool {
     // A deadline task is held back by another kind of limit.
     let is_deadline = alert.fields.text("policy").as_deref() == Some("deadline");
     let by_stack = of_alert(alert).filter(|resource| resource.direct);
-    is_marked && !is_deadline || by_stack.is_some_and(|resource| resource.function == QUOTA)
+    is_marked && !is_deadline || by_stack.is_some_and(|resource| resource.function() == QUOTA)
 }
 
 /// Whether the task of an alert did not wait, but was runnable.
@@ -210,22 +215,21 @@ pub(super) fn is_runnable(alert: &Alert) -> bool {
 fn of(stack: &[String]) -> Option<Resource> {
     /// The freezer is inlined into `get_signal`. If `get_signal` is not the innermost frame, it has called another
     /// function, in which the task sleeps for another reason.
-    const FREEZER: (&str, &str) = ("get_signal", "the freezer: its cgroup is frozen");
+    static FREEZER: (&str, &str) = ("get_signal", "the freezer: its cgroup is frozen");
     let innermost = stack.first().map(|frame| function(frame));
     let known = stack.iter().enumerate().find_map(|(at, frame)| {
         let name = function(frame);
         let of = SLEEPS.iter().find(|(of, _)| *of == name);
-        of.map(|of| (at, *of))
+        of.map(|of| (at, of))
     });
-    let (at, (function, what)) = match innermost {
-        Some("get_signal") => (0, FREEZER),
+    let (at, known) = match innermost {
+        Some("get_signal") => (0, &FREEZER),
         _ => known?,
     };
     let is_for_callers = |frame: &String| FOR_CALLERS.contains(&self::function(frame));
     Some(Resource {
-        function,
-        what,
-        alone: ALONE.contains(&function),
+        known,
+        alone: ALONE.contains(&known.0),
         direct: stack.iter().take(at).all(is_for_callers),
     })
 }
@@ -242,7 +246,7 @@ mod tests {
 
     fn resource(frames: &[&str]) -> Option<&'static str> {
         let stack: Vec<String> = frames.iter().map(ToString::to_string).collect();
-        of(&stack).map(|resource| resource.function)
+        of(&stack).map(|resource| resource.function())
     }
 
     #[test]
@@ -288,7 +292,7 @@ mod tests {
             ("wait_barrier", &["resyncs", "read error"]),
             ("mempool_alloc_from_pool", &["mempool"]),
         ] {
-            let what = of(&[function.to_string()]).unwrap().what;
+            let (_, what) = of(&[function.to_string()]).unwrap().known;
             let has = |reason: &&str| what.contains(*reason);
             assert!(reasons.iter().all(has), "{what}");
         }

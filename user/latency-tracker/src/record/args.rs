@@ -6,21 +6,22 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use lt_common::lttng::analyses::{Analysis, buffers_for};
 use lt_common::lttng::events::{default_events, left_out_if_lean, matches};
 use lt_common::lttng::{Buffers, Format};
 use lt_common::seconds::{seconds, some_time};
 use lt_common::size::Size;
 use lt_proc::{Nanos, Setting};
 
+use super::analyses::{Analysis, buffers_for};
 use super::flight::Plan;
 use super::policy::Policy;
 use super::relay::Relay;
+use crate::analyze::parquet::ParquetArgs;
 use crate::carried;
 use crate::completion;
 
 /// Options that make sense only for alerts of an instance.
-const ALERTS_ONLY: [&str; 14] = [
+const ALERTS_ONLY: [&str; 15] = [
     "name",
     "max_captures",
     "post_trigger",
@@ -35,6 +36,7 @@ const ALERTS_ONLY: [&str; 14] = [
     "lean",
     "url",
     "no_explain",
+    "parquet",
 ];
 
 const EXAMPLES: &str = "\
@@ -58,7 +60,13 @@ A capture is a numbered directory:
   alert.json       the alerts
   evidence.json    facts that a trace cannot contain: limits of the late task's
                    cgroups, and their counters before and after the delay
-  explanation.txt  the cause of each delay, from the trace";
+  explanation.txt  the causes of the three longest delays, from the trace
+
+--parquet writes the alerts of each capture, and the paths of the alerts that
+explanation.txt explains, as tables for SQL over many hosts. No other user may
+have write access to the directory. If the rows of a capture cannot be written,
+a line reports this, and the status counts the capture (`without rows 1`). Rows
+remain when a capture is removed, and count toward no limit of disk space.";
 
 /// Waits for alerts, and saves a trace of the time before each from an LTTng flight recorder.
 #[derive(Debug, Args)]
@@ -117,7 +125,7 @@ pub(crate) struct RecordArgs {
     /// Sub-buffers per CPU, a power of two [default: 4; for --events-for 8].
     #[arg(long, value_name = "COUNT", value_parser = two_to_the_n)]
     pub(crate) num_subbuf: Option<u64>,
-    /// Also record this kernel event; repeatable. A `*` at the end matches any suffix.
+    /// Also record this kernel event; repeatable. A `*` matches any characters.
     #[arg(short = 'e', long = "event", value_name = "EVENT", value_parser = event)]
     pub(crate) events: Vec<String>,
     /// Record only the events named with -e.
@@ -134,8 +142,10 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<Relay>,
     /// Do not write explanation.txt.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "parquet")]
     pub(crate) no_explain: bool,
+    #[command(flatten)]
+    pub(crate) parquet: ParquetArgs,
 }
 
 impl RecordArgs {
@@ -321,6 +331,9 @@ mod tests {
             &["--events-for", "nothing"],
             &["--events-for", "cpu", "--rotate"],
             &["--events-for", "cpu", "--keep", "5"],
+            &["--events-for", "cpu", "--parquet", "fleet"],
+            &["--no-explain", "--parquet", "fleet", "slow"],
+            &["--host", "web3", "slow"],
             &["-d", "1s"],
         ] {
             assert!(parse(bad).is_err(), "{bad:?}");

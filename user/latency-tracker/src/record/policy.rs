@@ -58,6 +58,8 @@ pub(crate) struct History {
     pub(crate) failed: usize,
     /// Captures that the relay daemon did not get.
     pub(crate) unsent: usize,
+    /// Captures without rows of `--parquet`.
+    pub(crate) unwritten: usize,
     /// Alerts that were overwritten before they could be read.
     pub(crate) missed: u64,
 }

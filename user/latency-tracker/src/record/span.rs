@@ -13,7 +13,6 @@ use anyhow::{Context, Result, bail};
 use lt_common::Outcome;
 use lt_common::capture::{Captures, size_of};
 use lt_common::exec::quoted_if_odd;
-use lt_common::lttng::analyses::{Analysis, events_for};
 use lt_common::lttng::events::Known;
 use lt_common::lttng::recording::{Recording, Source, Told, Wanted};
 use lt_common::lttng::{self, Daemon};
@@ -22,6 +21,7 @@ use lt_common::wait::Signals;
 use lt_proc::{Nanos, ProcRoot};
 
 use super::SAMPLE;
+use super::analyses::{Analysis, events_for};
 use super::args::RecordArgs;
 use super::estimate::{Estimate, count};
 use super::flight::say_missing;
@@ -203,7 +203,7 @@ fn next(analysis: Analysis, trace: &Path) -> String {
         .map(|value| value.get_name().to_string())
         .unwrap_or_default();
     let tid = match analysis {
-        Analysis::Path | Analysis::Delays => " --tid TID",
+        Analysis::Path => " --tid TID",
         _ => "",
     };
     let trace = quoted_if_odd(&trace.display().to_string());
@@ -221,6 +221,7 @@ mod tests {
             next(Analysis::Irq, trace),
             "next: latency-tracker analyze irq '/srv/it'\\''s/0001/trace'"
         );
-        assert!(next(Analysis::Delays, trace).ends_with(" --tid TID"));
+        assert!(next(Analysis::Path, trace).ends_with(" --tid TID"));
+        assert!(next(Analysis::Delays, trace).ends_with("/trace'"));
     }
 }

@@ -27,13 +27,13 @@ Examples:
   latency-tracker run offcpu --by stack -- make
   latency-tracker run func function=vfs_read threshold=1ms pid=812
 
-Loads the module if needed, starts one instance, and removes both at the end,
-on Ctrl-C and after an error, too. Shows the histogram, the longest operation
-over the threshold with what the tracker knows about it, what was lost or not
-counted, and what has not ended. With ustack=1, syscall, offcpu and block also
-show the functions of the program that made the call, waited, or submitted the
-request. --by FIELD, which is the parameter by=, adds a row for each value of
-that field: each program (comm), each stack.
+Starts one instance, and loads the module if needed. At the end, on Ctrl-C and
+after an error, what it has started and loaded is removed again. Shows the
+histogram, the longest operation over the threshold with what the tracker knows
+about it, what was lost or not counted, and what has not ended. With ustack=1,
+syscall, offcpu and block also show the functions of the program that made the
+call, waited, or submitted the request. --by FIELD, which is the parameter by=,
+adds a row for each value of that field: each program (comm), each stack.
 
 With COMMAND, only that process and its descendants count, from its first
 instruction on. Trackers without the parameter `tree`, such as block and irq,

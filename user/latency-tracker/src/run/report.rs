@@ -33,7 +33,7 @@ struct Report<'a> {
     /// or if it still runs.
     status: Option<u8>,
     count: u64,
-    /// Upper bounds of buckets.
+    /// Upper bounds of buckets, or the maximum if that is less.
     percentiles: BTreeMap<&'static str, u64>,
     max: Option<u64>,
     buckets: &'a [Bucket],

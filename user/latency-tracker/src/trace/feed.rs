@@ -2,27 +2,36 @@
 
 //! Feeds the events of a trace into the model.
 
+mod parts;
+
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
+use std::iter::Peekable;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use std::vec::IntoIter;
 
 use anyhow::{Result, bail};
 use lt_common::out;
 use lt_ctf::{Class, Item, Missing, Reader};
-use lt_model::{Builder, Disk, Event, Kept, Model, Release, Wanted, What};
+use lt_model::why::Search;
+use lt_model::{Builder, Disk, Event, Kept, Model, Release, What};
 use lt_proc::Alert;
 use lt_proc::evidence::Evidence;
 
 use super::beside::Beside;
-use super::files;
+use super::evidence;
+use super::files::{self, Decoder};
 use super::identity;
 use super::kinds::{Kind, Named, kind};
-use super::several::{self, NEW, SECOND, nanoseconds};
+use super::several::{self, Gap, NEW, SECOND, nanoseconds};
 use super::steps::{Need, Sink, Steps};
 use super::told::{Saved, Told};
 use super::when::When;
+
+pub(crate) use self::parts::read_in_parts;
 
 /// Number of events between two checks of the clock and the stop flag.
 const OFTEN: u64 = 1 << 16;
@@ -36,10 +45,33 @@ pub(crate) enum Keep {
     Nothing,
 }
 
-/// Reads a trace to its end; fails once `interrupted` is set. Everything that ended before `from` is dropped.
-pub(crate) fn read(trace: &Path, from: Option<When>, interrupted: &AtomicBool) -> Result<Told> {
-    let keep = from.map_or(Keep::All, Keep::Since);
-    read_beside(trace, keep, &Evidence::default(), &[], interrupted, None)?.with_threads(trace)
+/// Reads a trace to its end, and passes its events to `beside` as well; fails once `interrupted` is set. Everything that
+/// ended before `from` is dropped. If only the thread with the number `only` is explained, less is kept of the others:
+/// see [`Builder::explains_only`].
+pub(crate) fn read(
+    trace: &Path,
+    from: Option<When>,
+    only: Option<i32>,
+    interrupted: &AtomicBool,
+    mut beside: Option<&mut dyn Beside>,
+) -> Result<Told> {
+    let mut source = Source::open(trace, from.map_or(Keep::All, Keep::Since))?;
+    if let Some(beside) = &mut beside {
+        beside.begin(&source.reader);
+    }
+    let mut builder = Builder::new();
+    if let Some(only) = only {
+        builder.explains_only(only);
+    }
+    let mut builder = source.pass(builder, interrupted, beside)?;
+    if only.is_some_and(|only| builder.has_several(only)) {
+        // The model of the first pass is dropped before the second.
+        drop(builder);
+        // Unreadable events have already been reported.
+        let _ = source.reader.seek(i64::MIN);
+        builder = source.pass(Builder::new(), interrupted, None)?;
+    }
+    source.end(builder.finish())?.with_threads(trace)
 }
 
 /// Reads a trace to its end, passes its events to `beside` as well, and adds facts from `evidence` and `alerts` to the
@@ -70,11 +102,9 @@ pub(crate) fn read_beside(
         }
     }
     let mut builder = source.pass(builder, interrupted, beside)?;
-    // Replaces the names in the trace, in which a disk of the device mapper is `dm-0`.
-    let disks = evidence.disks.iter();
-    let disks = disks.filter(|of| of.major < 1 << 12 && of.minor < 1 << 20);
-    builder.has_disks(disks.map(|of| (Disk(of.major << 20 | of.minor), of.name.clone())));
-    source.end(builder)
+    // Replaces the names in the trace.
+    builder.has_disks(evidence::disks(evidence));
+    source.end(builder.finish())
 }
 
 /// Whether the alert is about a `futex` call that waited for a lock with priority inheritance and acquired it.
@@ -102,16 +132,16 @@ fn cpus_of(list: &str) -> Option<Vec<u32>> {
     (cpus.len() <= MOST).then_some(cpus)
 }
 
-/// Reads a trace with at most `limit` bytes for the model. If the complete model is larger, the first pass keeps only the
-/// waits and their wakers; `wanted` selects the parts that are needed, and a second pass reads them. The first pass also
-/// passes the events to `beside`.
+/// Reads a trace with at most `limit` bytes for the model. If the complete model is larger, the first pass keeps only
+/// the waits and their wakers; the search that `search` returns finds the parts that are needed, and a second pass
+/// reads them. The first pass also passes the events to `beside`.
 pub(crate) fn read_within<B: Beside>(
     limit: usize,
     trace: &Path,
     from: Option<When>,
     interrupted: &AtomicBool,
     beside: &mut B,
-    wanted: impl FnOnce(&Model, &B) -> Result<Wanted>,
+    search: impl FnOnce(&Model, &B) -> Result<Search>,
 ) -> Result<Told> {
     let mut source = Source::open(trace, from.map_or(Keep::All, Keep::Since))?;
     beside.begin(&source.reader);
@@ -119,13 +149,15 @@ pub(crate) fn read_within<B: Beside>(
     builder.limit(limit);
     let builder = source.pass(builder, interrupted, Some(&mut *beside))?;
     if !source.told.switches {
-        return source.end(builder)?.with_threads(trace);
+        return source.end(builder.finish())?.with_threads(trace);
     }
     let builder = match builder.kept() {
         Kept::All => builder,
         Kept::Nothing(bytes) => bail!(too_little(limit, bytes, "begin later, with --from")),
         Kept::Waits => {
-            let wanted = wanted(&builder.finish(), beside)?;
+            let model = builder.finish();
+            let wanted = search(&model, beside)?.all(&model);
+            drop(model);
             let mut builder = Builder::new();
             builder.limit(limit);
             builder.keep_only(wanted);
@@ -142,7 +174,7 @@ pub(crate) fn read_within<B: Beside>(
             builder
         }
     };
-    source.end(builder)
+    source.end(builder.finish())
 }
 
 /// Advice about a limit that is too low.
@@ -177,23 +209,29 @@ pub(crate) fn scan(
     let mut dark = dark.into_iter().peekable();
     steps.begin(&source.reader);
     let frequencies = source.frequencies.clone();
-    let done = source.each(interrupted, |told, got| match got {
-        Got::Event(event) => {
-            told.events += 1;
-            let frequency = frequencies.get(event.trace()).copied().unwrap_or(SECOND);
-            let time = nanoseconds(event.cycles(), frequency);
-            // A gap from 0 on, before a stream starts, precedes all events, even one at time 0.
-            let is_before = |(from, ..): &(u64, u32, u64)| *from < time || *from == 0;
-            while let Some((from, cpu, until)) = dark.next_if(is_before) {
-                steps.lost(from, cpu, until);
+    let done = source.each(interrupted, |told, got| {
+        match got {
+            Got::Event(event) => {
+                told.events += 1;
+                let frequency = frequencies.get(event.trace()).copied().unwrap_or(SECOND);
+                let time = nanoseconds(event.cycles(), frequency);
+                // A gap from 0 on, before a stream starts, precedes all events, even one at time 0.
+                let is_before = |(from, ..): &(u64, u32, u64)| *from < time || *from == 0;
+                while let Some((from, cpu, until)) = dark.next_if(is_before) {
+                    steps.lost(from, cpu, until);
+                }
+                steps.see(time, event);
             }
-            steps.see(time, event);
+            Got::Lost { time, cpu, until } => steps.lost(time, cpu, until),
         }
-        Got::Lost { time, cpu, until } => steps.lost(time, cpu, until),
+        ControlFlow::Continue(())
     });
     source.line.clear();
     done?;
-    source.end(Builder::new())
+    for (disk, name) in &source.disks {
+        steps.disk(*disk, name);
+    }
+    source.end(Model::default())
 }
 
 /// An item of a trace.
@@ -207,6 +245,19 @@ enum Got<'a> {
     },
 }
 
+/// A pass through the events of a trace.
+struct Pass {
+    builder: Builder,
+    /// The gaps between traces that are still to come.
+    gaps: Peekable<IntoIter<Gap>>,
+    /// Number of events fed into the builder.
+    fed: u64,
+    /// Threads that existed before the trace: perf records them at time 0.
+    found: BTreeMap<i32, Vec<u8>>,
+    /// Names of disks in the trace.
+    disks: BTreeMap<Disk, String>,
+}
+
 /// A trace that is being read.
 struct Source {
     keep: Keep,
@@ -216,6 +267,9 @@ struct Source {
     kernels: Vec<bool>,
     releases: Vec<Release>,
     frequencies: Vec<u64>,
+    /// Names of disks in the `evidence.json` of the capture. They replace the names in the trace, in which a disk of the
+    /// device mapper is `dm-0`.
+    disks: BTreeMap<Disk, String>,
     line: Line,
     begin: Instant,
     told: Told,
@@ -239,9 +293,11 @@ impl Source {
         gaps.dedup();
         let kinds: Vec<_> = reader.classes().map(kind).collect();
         let epoch = identity::epoch_of_monotonic(&reader);
+        let evidence = evidence::read(trace)?.unwrap_or_default();
         Ok(Self {
             keep,
             kernels,
+            disks: evidence::disks(&evidence).collect(),
             releases: several::releases(&reader),
             frequencies: several::frequencies(&reader),
             reader,
@@ -269,13 +325,13 @@ impl Source {
     }
 
     /// Returns the result.
-    fn end(mut self, builder: Builder) -> Result<Told> {
+    fn end(mut self, model: Model) -> Result<Told> {
         if self.told.events == 0
             && let Some(fault) = self.told.fault
         {
             return Err(fault.into());
         }
-        self.told.model = builder.finish();
+        self.told.model = model;
         self.told.took = self.begin.elapsed();
         Ok(self.told)
     }
@@ -285,19 +341,27 @@ impl Source {
         &mut self,
         builder: Builder,
         interrupted: &AtomicBool,
-        beside: Option<&mut dyn Beside>,
-    ) -> Result<Builder> {
-        let done = self.feed(builder, interrupted, beside);
-        self.line.clear();
-        done
-    }
-
-    fn feed(
-        &mut self,
-        mut builder: Builder,
-        interrupted: &AtomicBool,
         mut beside: Option<&mut dyn Beside>,
     ) -> Result<Builder> {
+        let mut pass = self.start(builder);
+        let files = files::decoders(&self.reader);
+        if !files.is_empty() {
+            let (begin, end) = files::shown(&self.reader, &self.kernels);
+            pass.builder.has_files(begin, end);
+        }
+        self.go_on(&mut pass, &files, interrupted, |_, time, event| {
+            if let Some(beside) = &mut beside {
+                beside.see(time, event);
+            }
+            ControlFlow::Continue(())
+        })?;
+        pass.disks.extend(self.disks.clone());
+        pass.builder.has_disks(pass.disks);
+        Ok(pass.builder)
+    }
+
+    /// Returns a pass at the start of the trace.
+    fn start(&self, mut builder: Builder) -> Pass {
         if several::has_all_calls(&self.reader, &self.kernels) {
             builder.has_all_calls();
         }
@@ -312,19 +376,26 @@ impl Source {
         {
             builder.has_stream(cpu, begin, end);
         }
-        let gaps = self.told.gaps.clone();
-        let mut gaps = gaps.into_iter().peekable();
-        let mut fed = 0u64;
-        // Threads that existed before the trace: perf records them at time 0.
-        let mut found: BTreeMap<i32, Vec<u8>> = BTreeMap::new();
-        let named: Vec<_> = self.reader.classes().map(Named::of).collect();
-        let mut disks: BTreeMap<Disk, String> = BTreeMap::new();
-        let keep = self.keep;
-        let files = files::decoders(&self.reader);
-        if !files.is_empty() {
-            let (begin, end) = files::shown(&self.reader, &self.kernels);
-            builder.has_files(begin, end);
+        Pass {
+            builder,
+            gaps: self.told.gaps.clone().into_iter().peekable(),
+            fed: 0,
+            found: BTreeMap::new(),
+            disks: BTreeMap::new(),
         }
+    }
+
+    /// Feeds the next events of the trace into the builder of a pass. Before each event, calls `before` with its time,
+    /// ns, and the event; ends without the event if `before` breaks.
+    fn go_on(
+        &mut self,
+        pass: &mut Pass,
+        files: &[Option<Decoder>],
+        interrupted: &AtomicBool,
+        mut before: impl FnMut(&Pass, u64, &lt_ctf::Event<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let named: Vec<_> = self.reader.classes().map(Named::of).collect();
+        let keep = self.keep;
         let kinds = std::mem::take(&mut self.kinds);
         let (releases, frequencies) = (self.releases.clone(), self.frequencies.clone());
         let done = self.each(interrupted, |told, got| {
@@ -332,16 +403,15 @@ impl Source {
                 Got::Event(event) => event,
                 Got::Lost { time, cpu, until } => {
                     let what = What::Lost { until };
-                    return builder.feed(&Event { time, cpu, what });
+                    pass.builder.feed(&Event { time, cpu, what });
+                    return ControlFlow::Continue(());
                 }
             };
-            told.events += 1;
             let of = event.trace();
             let frequency = frequencies.get(of).copied().unwrap_or(SECOND);
             let time = nanoseconds(event.cycles(), frequency);
-            if let Some(beside) = &mut beside {
-                beside.see(time, event);
-            }
+            before(pass, time, event)?;
+            told.events += 1;
             let cpu = event.cpu().unwrap_or(0);
             let file = files.get(event.class_index()).and_then(Option::as_ref);
             let file = file.and_then(|decoder| decoder.event(event));
@@ -349,58 +419,58 @@ impl Source {
             let Some(kind) = kind.and_then(Option::as_ref) else {
                 let named = named.get(event.class_index()).copied().flatten();
                 if let Some((disk, name)) = named.and_then(|named| named.disk(event)) {
-                    disks.insert(disk, name.into_owned());
+                    pass.disks.insert(disk, name.into_owned());
                 }
                 if let Some(file) = &file {
-                    builder.feed_file(time, cpu, file);
+                    pass.builder.feed_file(time, cpu, file);
                 }
-                return;
+                return ControlFlow::Continue(());
             };
             let release = releases.get(of).copied().unwrap_or(NEW);
             let Some(what) = kind.what(event, release) else {
-                return;
+                return ControlFlow::Continue(());
             };
             if let What::There { tid, name } = what
                 && time == 0
             {
-                found.insert(tid, name.to_vec());
-                return;
+                pass.found.insert(tid, name.to_vec());
+                return ControlFlow::Continue(());
             }
-            if fed == 0 {
+            if pass.fed == 0 {
                 match keep {
                     Keep::All => {}
-                    Keep::Since(from) => builder.forget_before(from.since(time)),
-                    Keep::Nothing => builder.forget_before(u64::MAX),
+                    Keep::Since(from) => pass.builder.forget_before(from.since(time)),
+                    Keep::Nothing => pass.builder.forget_before(u64::MAX),
                 }
-                for (tid, name) in std::mem::take(&mut found) {
+                for (tid, name) in std::mem::take(&mut pass.found) {
                     let what = What::There { tid, name: &name };
-                    builder.feed(&Event { time, cpu, what });
+                    pass.builder.feed(&Event { time, cpu, what });
                 }
             }
             // A gap comes after the events at its start, such as the last event of a packet that is cut off.
-            while let Some(gap) = gaps.next_if(|gap| gap.from < time) {
+            while let Some(gap) = pass.gaps.next_if(|gap| gap.from < time) {
                 let (time, cpu, until) = (gap.from, gap.cpu, gap.until);
                 let what = What::Lost { until };
-                builder.feed(&Event { time, cpu, what });
+                pass.builder.feed(&Event { time, cpu, what });
             }
-            fed += 1;
+            pass.fed += 1;
             told.switches |= matches!(what, What::Switch { .. });
-            builder.feed(&Event { time, cpu, what });
+            pass.builder.feed(&Event { time, cpu, what });
             if let Some(file) = &file {
-                builder.feed_file(time, cpu, file);
+                pass.builder.feed_file(time, cpu, file);
             }
+            ControlFlow::Continue(())
         });
+        self.line.clear();
         self.kinds = kinds;
-        done?;
-        builder.has_disks(disks);
-        Ok(builder)
+        done
     }
 
-    /// Calls `each` with every item of the trace, in order of time.
+    /// Calls `each` with the next items of the trace, in order of time, until it breaks.
     fn each(
         &mut self,
         interrupted: &AtomicBool,
-        mut each: impl FnMut(&mut Told, Got<'_>),
+        mut each: impl FnMut(&mut Told, Got<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         let told = &mut self.told;
         // A second pass starts its counts from 0.
@@ -422,7 +492,11 @@ impl Source {
             }
             match self.reader.next() {
                 Ok(None) => break,
-                Ok(Some(Item::Event(event))) => each(told, Got::Event(&event)),
+                Ok(Some(Item::Event(event))) => {
+                    if each(told, Got::Event(&event)).is_break() {
+                        break;
+                    }
+                }
                 Ok(Some(Item::Lost(lost))) => {
                     let count = match lost.what {
                         Missing::Events => &mut told.lost,
@@ -436,7 +510,9 @@ impl Source {
                         let frequency = self.frequencies.get(lost.trace).copied();
                         let at = |cycles| nanoseconds(cycles, frequency.unwrap_or(SECOND));
                         let (time, until) = (at(lost.cycles.0), at(lost.cycles.1));
-                        each(told, Got::Lost { time, cpu, until });
+                        if each(told, Got::Lost { time, cpu, until }).is_break() {
+                            break;
+                        }
                     }
                 }
                 // An unreadable event is no reason to discard the others.
@@ -475,7 +551,8 @@ pub(super) mod tests {
     use std::fs;
     use std::process::Command;
 
-    use lt_model::Events;
+    use lt_model::tables::Seen;
+    use lt_model::{CallFile, Events, ThreadId, why};
 
     use super::*;
 
@@ -530,7 +607,51 @@ pub(super) mod tests {
     }
 
     fn told(trace: &Path) -> Told {
-        read(trace, None, &AtomicBool::new(false)).unwrap()
+        read(trace, None, None, &AtomicBool::new(false), None).unwrap()
+    }
+
+    /// Names of disks.
+    #[derive(Default)]
+    struct Names(BTreeMap<Disk, String>);
+
+    impl Sink for Names {
+        fn begin(&mut self, _has: &dyn Fn(Need) -> bool) -> Result<()> {
+            Ok(())
+        }
+
+        fn see(&mut self, _seen: &Seen<'_>) {}
+
+        fn lost(&mut self, _time: u64, _cpu: u32, _until: u64) {}
+
+        fn disk(&mut self, disk: Disk, name: &str) {
+            self.0.insert(disk, name.into());
+        }
+    }
+
+    #[test]
+    fn a_disk_has_the_name_in_the_evidence_of_its_capture() {
+        let dir = traces();
+        let trace = dir.path().join("trace");
+        fs::rename(dir.path().join("compact"), &trace).unwrap();
+        let disk = Disk(4000 << 20);
+        let named = || {
+            let mut names = Names::default();
+            scan(&trace, &[], &AtomicBool::new(false), &mut names).unwrap();
+            let of_model = told(&trace).model.disk_name(disk).map(str::to_string);
+            (of_model, names.0.remove(&disk))
+        };
+        assert_eq!(named(), (None, None));
+        let evidence = Evidence {
+            disks: vec![lt_proc::evidence::Disk {
+                major: 4000,
+                minor: 0,
+                name: "data".into(),
+            }],
+            ..Evidence::default()
+        };
+        let text = serde_json::to_string(&evidence).unwrap();
+        fs::write(dir.path().join("evidence.json"), text).unwrap();
+        assert_eq!(named(), (Some("data".into()), Some("data".into())));
     }
 
     #[test]
@@ -547,6 +668,97 @@ pub(super) mod tests {
         assert!(both.events > alone.events);
         assert_eq!(both.model.processors, alone.model.processors);
         assert_eq!(both.model.threads, alone.model.threads);
+    }
+
+    /// The delays of a thread, and the files of the steps of its path.
+    fn explained(model: &Model, id: ThreadId) -> (Vec<why::Segment>, Vec<Option<CallFile>>) {
+        let (from, to) = model.span;
+        let path = why::path(model, id, from, to);
+        let file = |piece: &why::Piece| model.file(piece.thread, piece.begin, piece.end);
+        let files = path.iter().map(file).collect();
+        (why::delays(model, id, from, to), files)
+    }
+
+    fn told_of_one(trace: &Path, tid: i32) -> Model {
+        let told = read(trace, None, Some(tid), &AtomicBool::new(false), None);
+        told.unwrap().model
+    }
+
+    #[test]
+    fn the_only_thread_that_is_explained_has_all_its_files() {
+        let dir = traces();
+        let trace = dir.path().join("all");
+        let whole = told(&trace).model;
+        let mut ids: Vec<_> = (0..whole.threads.len() as u32).map(ThreadId).collect();
+        let intervals = |id: &ThreadId| whole.thread(*id).map(|thread| thread.intervals.len());
+        ids.sort_by_key(|id| std::cmp::Reverse(intervals(id)));
+        let mut known = 0;
+        for id in ids.into_iter().take(6) {
+            let tid = whole.thread(id).unwrap().tid;
+            let found = explained(&told_of_one(&trace, tid), id);
+            assert_eq!(found, explained(&whole, id), "{tid}");
+            known += found.1.iter().flatten().count();
+        }
+        assert!(known > 0);
+    }
+
+    /// Thread 8 reads on CPU 0 while thread 7 runs on CPU 1. Thread 7 ends, and 8 creates another thread 7.
+    #[test]
+    fn a_thread_whose_number_was_used_before_has_the_files_of_its_creator() {
+        const METADATA: &str = "/* CTF 1.8 */\n\
+            typealias integer { size = 64; } := u64;\n\
+            typealias integer { size = 32; } := u32;\n\
+            typealias integer { size = 32; signed = true; } := i32;\n\
+            trace { byte_order = le; };\n\
+            clock { name = c; };\n\
+            stream {\n\
+                packet.context := struct { u64 timestamp_begin; u64 timestamp_end; u32 cpu_id; };\n\
+                event.header := struct { u32 id; u64 timestamp; };\n\
+            };\n\
+            event { name = sched_switch; id = 0; fields := struct {\n\
+                i32 prev_tid; i32 prev_state; i32 next_tid;\n\
+            }; };\n\
+            event { name = sched_process_fork; id = 1; fields := struct { i32 child_tid; }; };\n\
+            event { name = syscall_entry_read; id = 2; fields := struct { i32 fd; }; };\n\
+            event { name = syscall_exit_read; id = 3; fields := struct { i32 ret; }; };\n";
+        let mut metadata = METADATA.to_string();
+        // Enough system calls for a trace of all of them.
+        for id in 4..204 {
+            metadata += &format!("event {{ name = syscall_entry_n{id}; id = {id}; }};\n");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("metadata"), metadata).unwrap();
+        let streams: [&[(u32, u64, &[i32])]; 2] = [
+            &[
+                (0, 10, &[0, 0, 8]),
+                (2, 20, &[3]),
+                (3, 30, &[1]),
+                (1, 60, &[7]),
+                (0, 70, &[8, 1, 7]),
+                (0, 90, &[7, 1, 8]),
+            ],
+            &[(0, 11, &[0, 0, 7]), (0, 50, &[7, 0x10, 0])],
+        ];
+        for (cpu, events) in (0u32..).zip(streams) {
+            let mut stream = [5u64, 100].map(u64::to_le_bytes).concat();
+            stream.extend(cpu.to_le_bytes());
+            for (id, time, fields) in events {
+                stream.extend(id.to_le_bytes());
+                stream.extend(time.to_le_bytes());
+                fields.iter().for_each(|of| stream.extend(of.to_le_bytes()));
+            }
+            fs::write(dir.path().join(format!("stream_{cpu}")), stream).unwrap();
+        }
+        let whole = told(dir.path()).model;
+        let ids: Vec<_> = whole.by_tid(7).collect();
+        assert_eq!(ids.len(), 2);
+        let found = told_of_one(dir.path(), 7);
+        for id in &ids {
+            assert_eq!(explained(&found, *id), explained(&whole, *id));
+        }
+        let (segments, _) = explained(&found, ids[1]);
+        let read = Some(CallFile::Descriptor(3));
+        assert!(segments[0].states.iter().any(|stay| stay.file == read));
     }
 
     #[test]
@@ -616,12 +828,12 @@ pub(super) mod tests {
         let mut twice = 0;
         for limit in (30_000..650_000).step_by(20_000) {
             let mut is_second = false;
-            let wanted = |_: &Model, (): &()| {
+            let search = |_: &Model, (): &()| {
                 is_second = true;
-                Ok(Wanted::default())
+                Ok(Search::default())
             };
             let interrupted = AtomicBool::new(false);
-            let found = read_within(limit, &trace, None, &interrupted, &mut (), wanted);
+            let found = read_within(limit, &trace, None, &interrupted, &mut (), search);
             if let Ok(found) = found {
                 assert_eq!(found.events, whole.events, "{limit}");
                 twice += u32::from(is_second);

@@ -3,7 +3,7 @@
 //! Decodes the events that show which file a system call works on: the arguments and results of system calls, and dumps
 //! of the kernel's state.
 
-use lt_ctf::{Class, FieldIndex, Reader};
+use lt_ctf::{Class, FieldIndex, Part, Reader};
 use lt_model::{Access, FileEvent, FilePath};
 
 use super::kinds::{self, Kind};
@@ -32,6 +32,10 @@ pub(super) struct Text(FieldIndex, Option<FieldIndex>);
 pub(super) enum Arguments {
     Nothing,
     On(FieldIndex),
+    /// Waits for the descriptors in an array of this length.
+    Poll(FieldIndex, FieldIndex),
+    /// Waits for the descriptors in these bit sets that are less than a number.
+    Select([FieldIndex; 3], FieldIndex),
     /// Maps a file, unless the flags say that the mapping is anonymous.
     Map(FieldIndex, FieldIndex),
     Path(Text),
@@ -234,6 +238,20 @@ fn arguments(class: &Class, call: &str) -> Option<Arguments> {
         "epoll_ctl" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => {
             Arguments::On(field("epfd")?)
         }
+        // perf records only addresses.
+        "poll" | "ppoll" | "ppoll_time32" => {
+            let fields = field("fds").zip(field("nfds"));
+            fields.map_or(Arguments::Nothing, |(fds, n)| Arguments::Poll(fds, n))
+        }
+        "select" | "pselect6" | "pselect6_time32" => {
+            let sets = ["readfds", "writefds", "exceptfds"].map(field);
+            match (sets, field("n")) {
+                ([Some(read), Some(write), Some(except)], Some(number)) => {
+                    Arguments::Select([read, write, except], number)
+                }
+                _ => Arguments::Nothing,
+            }
+        }
         "mmap" | "mmap2" | "mmap_pgoff" => {
             let fields = field("fd").zip(field("flags"));
             fields.map_or(Arguments::Nothing, |(fd, flags)| Arguments::Map(fd, flags))
@@ -255,6 +273,54 @@ fn descriptor(event: &lt_ctf::Event<'_>, field: FieldIndex) -> Option<i32> {
     let number = event.signed(field)?;
     let unsigned = || u32::try_from(number).ok().map(u32::cast_signed);
     i32::try_from(number).ok().or_else(unsigned)
+}
+
+/// The descriptor for which `poll` waits, if `length` is one; `visit` reports the array.
+fn polled<'a>(length: u64, visit: impl FnOnce(&mut dyn FnMut(Part<'a>)) -> bool) -> Option<i32> {
+    if length != 1 {
+        return None;
+    }
+    let (mut is_fd, mut found) = (false, None);
+    let is_whole = visit(&mut |part| match part {
+        Part::Member(name) => is_fd = name == "fd",
+        Part::Signed(fd, ..) if is_fd => found = i32::try_from(fd).ok(),
+        _ => {}
+    });
+    // The kernel ignores a negative number.
+    found.filter(|fd| is_whole && *fd >= 0)
+}
+
+/// The descriptor for which `select` waits, if it is the only one below `number`; `visit` reports a set, by its index.
+fn selected<'a>(
+    number: i64,
+    visit: impl Fn(usize, &mut dyn FnMut(Part<'a>)) -> bool,
+) -> Option<i32> {
+    /// Maximum number of descriptors in a set. The kernel itself has no such limit.
+    const MOST: usize = 1024;
+    if number > MOST as i64 {
+        return None;
+    }
+    let mut all = [0; MOST / 8];
+    for set in 0..3 {
+        let mut bytes = all.iter_mut();
+        let is_whole = visit(set, &mut |part| {
+            if let Part::Unsigned(bits, ..) = part
+                && let Some(byte) = bytes.next()
+            {
+                *byte |= bits;
+            }
+        });
+        if !is_whole {
+            return None;
+        }
+    }
+    let is_set = |fd: &i64| {
+        let byte = all.get(*fd as usize / 8);
+        byte.is_some_and(|byte| (byte >> (fd % 8)) & 1 == 1)
+    };
+    let mut found = (0..number).filter(is_set);
+    let only = found.next().filter(|_| found.next().is_none())?;
+    i32::try_from(only).ok()
 }
 
 /// Whether exec closes the descriptor, from flags.
@@ -282,6 +348,18 @@ impl Arguments {
         Some(match self {
             Self::Nothing => Access::Nothing,
             Self::On(of) => Access::On(fd(*of)?),
+            Self::Poll(fds, length) => {
+                let length = event.unsigned(*length)?;
+                Access::On(polled(length, |told| event.visit(*fds, told))?)
+            }
+            Self::Select(sets, number) => {
+                let number = event.signed(*number)?;
+                let found = selected(number, |set, told| match sets.get(set) {
+                    Some(set) => event.visit(*set, told),
+                    None => false,
+                });
+                Access::On(found?)
+            }
             Self::Map(of, flags) => match event.signed(*flags)? & MAP_ANONYMOUS {
                 0 => Access::On(fd(*of)?),
                 _ => Access::Nothing,
@@ -371,6 +449,8 @@ fn unknown(number: Option<u64>) -> Access<'static> {
 mod tests {
     use std::fs;
 
+    use lt_ctf::Item;
+
     use crate::trace::feed::tests::traces;
 
     use super::*;
@@ -407,6 +487,77 @@ mod tests {
     }
 
     #[test]
+    fn poll_and_select_are_on_a_file_if_they_wait_for_one_descriptor() {
+        const METADATA: &str = "/* CTF 1.8 */\n\
+            typealias integer { size = 64; } := u64;\n\
+            typealias integer { size = 32; } := u32;\n\
+            typealias integer { size = 32; signed = true; } := i32;\n\
+            typealias integer { size = 8; } := u8;\n\
+            trace { byte_order = le; };\n\
+            clock { name = c; };\n\
+            stream {\n\
+                packet.context := struct { u64 timestamp_begin; u64 timestamp_end; u32 cpu_id; };\n\
+                event.header := struct { u32 id; u64 timestamp; };\n\
+            };\n\
+            event { name = syscall_entry_poll; id = 0; fields := struct {\n\
+                u32 nfds; u32 fds_length; struct { i32 fd; u32 events; } fds[fds_length];\n\
+            }; };\n\
+            event { name = syscall_entry_select; id = 1; fields := struct {\n\
+                i32 n; u8 r; u8 readfds[r]; u8 w; u8 writefds[w]; u8 e; u8 exceptfds[e];\n\
+            }; };\n";
+        let mut stream = [10u64, 100].map(u64::to_le_bytes).concat();
+        stream.extend(0u32.to_le_bytes());
+        let mut event = |id: u32, body: &[u8]| {
+            stream.extend(id.to_le_bytes());
+            stream.extend(20u64.to_le_bytes());
+            stream.extend(body);
+        };
+        for fds in [&[5][..], &[5, 6], &[-1], &[]] {
+            let mut body = [fds.len() as u32; 2].map(u32::to_le_bytes).concat();
+            for fd in fds {
+                body.extend(i32::to_le_bytes(*fd));
+                body.extend(1u32.to_le_bytes());
+            }
+            event(0, &body);
+        }
+        // Descriptor 9 twice; 0 and 9; 0, since 9 is not below 9; none; 0 in a set that is too large.
+        let sets: [(i32, [&[u8]; 3]); 5] = [
+            (10, [&[0, 2], &[0, 2], &[]]),
+            (10, [&[1, 0], &[0, 2], &[]]),
+            (9, [&[1, 2], &[], &[]]),
+            (0, [&[], &[], &[]]),
+            (2000, [&[1], &[], &[]]),
+        ];
+        for (number, sets) in sets {
+            let mut body = number.to_le_bytes().to_vec();
+            for set in sets {
+                body.push(set.len() as u8);
+                body.extend(set);
+            }
+            event(1, &body);
+        }
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("metadata"), METADATA).unwrap();
+        fs::write(dir.path().join("stream_0"), stream).unwrap();
+        let mut reader = Reader::open(dir.path()).unwrap();
+        let mut found = Vec::new();
+        while let Some(item) = reader.next().unwrap() {
+            let Item::Event(event) = item else { continue };
+            let decoder = Decoder::of(event.class()).unwrap();
+            found.push(match decoder.event(&event) {
+                Some(FileEvent::Call {
+                    access: Access::On(fd),
+                    ..
+                }) => Some(fd),
+                _ => None,
+            });
+        }
+        let of_poll = [Some(5), None, None, None];
+        let of_select = [Some(9), None, Some(0), None, None];
+        assert_eq!(found, [&of_poll[..], &of_select].concat());
+    }
+
+    #[test]
     fn a_path_is_relative_to_the_descriptor_of_a_directory_only() {
         let dir = traces();
         let reader = Reader::open(&dir.path().join("all")).unwrap();
@@ -420,6 +571,10 @@ mod tests {
         let watch = of("inotify_add_watch");
         assert!(matches!(watch, Arguments::Path(Text(_, None))));
         assert!(matches!(of("mmap"), Arguments::Map(..)));
+        assert!(matches!(of("poll"), Arguments::Poll(..)));
+        assert!(matches!(of("ppoll"), Arguments::Poll(..)));
+        assert!(matches!(of("select"), Arguments::Select(..)));
+        assert!(matches!(of("pselect6"), Arguments::Select(..)));
         assert!(matches!(of("unknown"), Arguments::Unknown(Some(_))));
     }
 

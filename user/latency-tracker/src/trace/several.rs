@@ -413,7 +413,7 @@ mod tests {
     }
 
     fn told(trace: &Path) -> Result<Told> {
-        read(trace, None, &AtomicBool::new(false))
+        read(trace, None, None, &AtomicBool::new(false), None)
     }
 
     #[test]

@@ -55,10 +55,13 @@ enum Form {
     Disk(Named),
 }
 
+/// System calls that wait for a user-space lock.
+pub(crate) const FUTEXES: [&str; 3] = ["futex", "futex_wait", "futex_waitv"];
+
 /// A kind of event that a table needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// An event with one of these names.
+    /// An event with one of these names, of which LTTng's is the first.
     Event(&'static [&'static str]),
     /// An event with one of these names in every kernel trace that is read.
     Always(&'static [&'static str]),
@@ -70,7 +73,7 @@ pub(crate) enum Need {
     Returns,
     /// All events that show which files system calls work on.
     Files,
-    /// Calls of `futex`, or of its relatives that wait.
+    /// Any call in [`FUTEXES`].
     Futex,
     /// Calls of this function with the address of a packet, as perf records them with an fprobe.
     Frees(&'static str),
@@ -94,6 +97,14 @@ impl Need {
         }
     }
 
+    /// LTTng's name of the event.
+    pub(crate) fn in_lttng(self) -> Option<&'static str> {
+        match self {
+            Self::Event(names) | Self::Always(names) => names.first().copied(),
+            _ => None,
+        }
+    }
+
     /// Whether the events of a class meet this need. No class meets [`Need::Files`] or [`Need::NoVectors`] alone.
     pub(crate) fn has(self, class: &Class) -> bool {
         match self {
@@ -105,7 +116,7 @@ impl Need {
             Self::Thread => current(class).is_some(),
             Self::Futex => match kinds::kind(class) {
                 Some(Kind::Futex(..)) => true,
-                Some(Kind::Call(name)) => ["futex", "futex_wait", "futex_waitv"].contains(&&*name),
+                Some(Kind::Call(name)) => FUTEXES.contains(&&*name),
                 _ => false,
             },
         }
@@ -304,6 +315,11 @@ impl<'a> Steps<'a> {
             files: Vec::new(),
             releases: Vec::new(),
         }
+    }
+
+    /// Passes on the name of a disk.
+    pub(super) fn disk(&mut self, disk: Disk, name: &str) {
+        self.sink.disk(disk, name);
     }
 
     /// Checks whether the trace has the events that are needed.

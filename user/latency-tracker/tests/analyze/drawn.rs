@@ -79,6 +79,38 @@ fn a_picture_has_the_path_of_the_text() {
     );
 }
 
+/// The states of the thread, and before its creation of its parent, are in the picture, at their times.
+#[test]
+fn a_picture_of_delays_has_the_states_of_the_text() {
+    let dir = Dir::with("perf.tar.xz", "picture-delays");
+    let args = ["--tid", "179", "--json", "--perfetto", "it.pftrace"];
+    let (status, json, error) = run(&mut dir.delays("perf", &args));
+    assert_eq!((status, error.as_str()), (0, ""));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let drawn = dir.read("it.pftrace");
+    let time = |state: &Value, key: &str| state[key].as_u64().unwrap();
+    let segments = json["segments"].as_array().unwrap();
+    assert_eq!(segments.len(), 2);
+    for segment in segments {
+        let tid = segment["thread"]["tid"].as_u64().unwrap();
+        let of = |what: &str| {
+            let track = drawn.track(&format!("{what} of python3/{tid}"));
+            drawn.on(track.unwrap())
+        };
+        let states = segment["states"].as_array().unwrap();
+        let states: Vec<_> = states
+            .iter()
+            .map(|s| (time(s, "begin"), time(s, "end")))
+            .collect();
+        let found: Vec<_> = of("States").iter().map(|s| (s.begin, s.end)).collect();
+        assert_eq!(found, states);
+        // The waits of the thread are on its path, with the chains below.
+        let path = of("Critical path");
+        assert_eq!(path.first().unwrap().begin, time(segment, "from"));
+        assert_eq!(path.iter().map(|s| s.end).max(), segment["to"].as_u64());
+    }
+}
+
 #[test]
 fn an_alert_is_drawn_with_its_path() {
     let dir = Dir::with_traces("alert");
@@ -376,6 +408,7 @@ fn a_page_that_cannot_be_written_is_reported_and_leaves_nothing() {
             (&path, "--svg"),
             (&delays, "--html"),
             (&delays, "--svg"),
+            (&delays, "--perfetto"),
             (&["explain"], "--html"),
             (&["explain"], "--svg"),
             (&["explain"], "--perfetto"),
@@ -387,6 +420,7 @@ fn a_page_that_cannot_be_written_is_reported_and_leaves_nothing() {
     refused(&path, &["--html", "a", "--svg", "./a"], twice);
     refused(&path, &["--perfetto", "a", "--svg", "./a"], twice);
     refused(&delays, &["--html", "a", "--svg", "./a"], twice);
+    refused(&delays, &["--perfetto", "a", "--svg", "./a"], twice);
     refused(&["explain"], &["--html", "a", "--perfetto", "./a"], twice);
     refused(&["explain"], &["--html", "a", "--svg", "./a"], twice);
     assert_eq!(fs::read_dir(&dir.0).unwrap().count(), before);

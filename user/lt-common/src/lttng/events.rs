@@ -8,7 +8,7 @@ use super::{lttng, names_of};
 
 /// Events that show which thread ran where, and which woke which. Without `sched_wakeup`, a thread that was woken in
 /// vain, just before it went to sleep, would seem to wait for a processor.
-pub(super) const OF_THREADS: [&str; 6] = [
+pub const OF_THREADS: [&str; 6] = [
     "sched_switch",
     "sched_waking",
     "sched_wakeup",
@@ -17,13 +17,12 @@ pub(super) const OF_THREADS: [&str; 6] = [
     "sched_process_exec",
 ];
 /// Stages of a request.
-pub(super) const OF_REQUESTS: [&str; 3] =
-    ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
+pub const OF_REQUESTS: [&str; 3] = ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
 /// Shows for which disk a thread waited, however that disk signals completion.
 const OF_DISKS: &str = "block_rq_complete";
 /// Stages before completion: a bio is submitted and gets a request, and the request is issued, or given back by the
 /// driver.
-pub(super) const OF_PLACES: [&str; 6] = [
+pub const OF_PLACES: [&str; 6] = [
     "block_bio_queue",
     "block_bio_remap",
     "block_getrq",
@@ -33,7 +32,7 @@ pub(super) const OF_PLACES: [&str; 6] = [
 ];
 /// Events that show the CPU that a thread waited for, why that CPU was idle meanwhile, and which limits held the thread
 /// back.
-pub(super) const OF_LIMITS: [&str; 7] = [
+pub const OF_LIMITS: [&str; 7] = [
     "sched_migrate_task",
     "power_cpu_idle",
     "writeback_balance_dirty_pages",
@@ -44,7 +43,7 @@ pub(super) const OF_LIMITS: [&str; 7] = [
 ];
 /// Interrupts and what raises them, for waits that no thread ended. Patterns, since not every architecture has all of
 /// them.
-pub(super) const OF_INTERRUPTS: [&str; 7] = [
+pub const OF_INTERRUPTS: [&str; 7] = [
     "irq_handler_*",
     "irq_softirq_*",
     "timer_hrtimer_expire_*",

@@ -50,7 +50,7 @@ pub(super) struct Due {
 }
 
 /// The current state of a processor.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Cpu {
     /// The current thread; `Some(None)` if idle, `None` if not known.
     current: Option<Option<ThreadId>>,
@@ -92,14 +92,14 @@ pub(super) struct Cpu {
 }
 
 /// All processors.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Cpus {
     all: Vec<Cpu>,
     pub(super) policy: Policy,
 }
 
 /// How much of the activity is kept.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Policy {
     /// Activity that ended at this time or before is dropped.
     pub(super) keep: u64,
@@ -110,6 +110,8 @@ pub(super) struct Policy {
     /// starts.
     stored: usize,
     highs: usize,
+    /// The largest number of a use.
+    largest: u32,
 }
 
 impl Cpus {
@@ -158,6 +160,7 @@ impl Cpus {
             Use::Unknown.number(&mut at.known),
             used.number(&mut at.known),
         );
+        policy.largest = policy.largest.max(used);
         at.tiles.replace_since(since, unknown, used);
     }
 
@@ -170,6 +173,7 @@ impl Cpus {
     pub(super) fn keep_nothing(&mut self) {
         self.policy.detail = Detail::Waits;
         (self.policy.stored, self.policy.highs) = (0, 0);
+        self.policy.largest = 0;
         for cpu in &mut self.all {
             cpu.tiles = Tiles::default();
             cpu.known = Kinds::default();
@@ -181,7 +185,7 @@ impl Cpus {
         let known: usize = self.all.iter().map(|cpu| cpu.known.bytes()).sum();
         let changes: usize = self.all.iter().map(|cpu| cpu.changes.len()).sum();
         self.all.len() * (size_of::<Cpu>() + 512)
-            + with_room(self.policy.stored * Tiles::BYTES)
+            + with_room(self.policy.stored * Tiles::size(self.policy.largest))
             + self.policy.highs * Times::HIGH
             + with_room(changes * size_of::<(u64, Option<Context>)>())
             + known
@@ -356,6 +360,7 @@ impl Cpu {
             Detail::Waits => return,
         };
         let used = used.number(&mut self.known);
+        policy.largest = policy.largest.max(used);
         policy.highs += usize::from(differ(begin, time));
         // Two wanted stretches of one kind stay separate, even if what separates them took no time: a processor that
         // becomes idle again has been given to a thread in between.

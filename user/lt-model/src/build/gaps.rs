@@ -33,7 +33,7 @@ fn part(gaps: &[Gap], from: u64, to: u64) -> Option<Gap> {
 }
 
 /// The gaps of each processor, and the times at which any processor has a gap, in time order.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Gaps {
     of: Vec<Vec<Gap>>,
     any: Vec<Gap>,

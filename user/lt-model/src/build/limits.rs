@@ -18,7 +18,7 @@ use crate::limits::{Function, Runtime, Sign};
 use crate::state::State;
 
 /// Observed activity of a CPU since the last gap.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Looked {
     /// When it last entered idle, and when it left idle before and after that.
     entered: Option<u64>,

@@ -67,9 +67,11 @@ impl Builder {
         if !is_unlock || owner == thread || self.tasks.gaps.any(lock.since, time).is_some() {
             return;
         }
-        if let Some(futex) = &mut self.tasks.of(thread).futex {
+        let task = self.tasks.of(thread);
+        if let Some(futex) = &mut task.futex {
             futex.since = time;
         }
+        task.away_until = time;
         let (begin, end, by) = (lock.since, time, id);
         self.handovers.push(thread, Handover { begin, end, by });
     }

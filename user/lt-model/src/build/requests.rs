@@ -157,7 +157,7 @@ pub(super) struct Requests {
 }
 
 /// The flushes, or the commands, of a disk at the driver. If there are several, it is not known which one ends next.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Alike {
     /// When each was issued, in time order. The latest counts as the next one to end. So the driver has had at least
     /// one since the first of these times.
@@ -239,6 +239,17 @@ impl Requests {
             + issued * 2 * size_of::<u64>()
             + (self.flushes.len() + self.commands.len()) * 2 * size_of::<(Disk, Alike)>()
             + self.served.bytes()
+    }
+
+    /// Returns a copy without what the disks served.
+    pub(super) fn without_served(&self) -> Self {
+        Self {
+            held: self.held.clone(),
+            len: self.len,
+            flushes: self.flushes.clone(),
+            commands: self.commands.clone(),
+            served: Log::default(),
+        }
     }
 
     /// Drops what the disks served.

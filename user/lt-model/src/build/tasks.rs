@@ -13,7 +13,7 @@ use crate::event::Priority;
 use crate::ids::{ThreadId, WakerId};
 use crate::intervals::{Doing, Intervals, Stored};
 use crate::list::{push, with_room};
-use crate::locks::Futex;
+use crate::locks::{Futex, Operation};
 use crate::names::Name;
 use crate::sleep::Sleep;
 use crate::state::{Interval, State, Unrecorded};
@@ -21,7 +21,7 @@ use crate::thread::Thread;
 use crate::tiles::Kinds;
 
 /// The current state of a thread.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Task {
     /// Current state, and its start.
     pub(super) state: State,
@@ -69,9 +69,16 @@ pub(super) struct Task {
     pub(super) held: Vec<Context>,
     /// Whether a wakeup ended its last interval.
     woken: bool,
+    /// End of the last time in which its path may be the activity of other threads; at first, its own start.
+    pub(super) away_until: u64,
 }
 
 impl Task {
+    /// Whether its path is its own activity: it is awake, and no owner of a lock keeps it spinning.
+    fn is_awake(&self) -> bool {
+        matches!(self.state, State::Running(_) | State::Interrupted(_)) && self.futex.is_none()
+    }
+
     /// Whether it waits for a known processor.
     pub(super) fn is_queued(&self) -> bool {
         match self.state {
@@ -88,7 +95,7 @@ impl Task {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tasks {
     pub(super) threads: Vec<Thread>,
     now: Vec<Task>,
@@ -140,7 +147,7 @@ impl Tasks {
             earlier: Vec::new(),
             born: false,
             maker: None,
-            dead: false,
+            ended: None,
             intervals: Intervals::default(),
         };
         push(&mut self.threads, thread);
@@ -168,6 +175,7 @@ impl Tasks {
             left_as: None,
             held: Vec::new(),
             woken: false,
+            away_until: since,
         };
         push(&mut self.now, task);
         self.by_tid.insert(tid, id);
@@ -194,6 +202,11 @@ impl Tasks {
     /// Start of the current state of a thread.
     pub(super) fn since(&self, thread: ThreadId) -> u64 {
         self.now[thread.0 as usize].since
+    }
+
+    /// Start of the current state of each thread; of a dead thread, its end.
+    pub(super) fn all_since(&self) -> Vec<u64> {
+        self.now.iter().map(|task| task.since).collect()
     }
 
     /// Puts a thread into another state from now on.
@@ -365,7 +378,7 @@ impl Tasks {
     pub(super) fn end(&mut self, thread: ThreadId, time: u64) {
         self.close(thread, time, None);
         if let Some(dead) = self.threads.get_mut(thread.0 as usize) {
-            dead.dead = true;
+            dead.ended = Some(time);
             if self.by_tid.get(&dead.tid) == Some(&thread) {
                 self.by_tid.remove(&dead.tid);
                 self.ended.insert(dead.tid, time);
@@ -375,7 +388,7 @@ impl Tasks {
 
     pub(super) fn finish(&mut self, end: u64) {
         for i in 0..self.threads.len() {
-            if !self.threads[i].dead {
+            if self.threads[i].ended.is_none() {
                 self.close(ThreadId(i as u32), end, None);
             }
         }
@@ -389,8 +402,11 @@ impl Tasks {
         let task = &mut self.now[id.0 as usize];
         let thread = &self.threads[id.0 as usize];
         // If events are missing, a processor may still count a dead thread as its current one.
-        if time <= task.since || thread.dead {
+        if time <= task.since || thread.ended.is_some() {
             return;
+        }
+        if !task.is_awake() {
+            task.away_until = time;
         }
         let ends = std::mem::replace(&mut task.woken, waker.is_some());
         let mut interval = Interval {
@@ -504,10 +520,11 @@ impl Tasks {
                 ((State::Unknown(Unrecorded::Unseen), None), false)
             }
         };
-        let kind = self.kinds.number(doing);
+        let kind = all.recent(doing, &self.kinds);
+        let kind = kind.unwrap_or_else(|| self.kinds.number(doing));
         // Any state in between took no time, so the last interval continues.
         let is_new = ends || !all.extend(end, kind, waker);
-        self.stored.add(begin, end, waker, is_new);
+        self.stored.add((begin, end), kind, waker, is_new);
         if !is_new {
             return;
         }
@@ -534,7 +551,7 @@ impl Tasks {
                 if is_new {
                     packed.push(begin, end, kind, waker);
                 }
-                self.stored.add(begin, end, waker, is_new);
+                self.stored.add((begin, end), kind, waker, is_new);
             }
             thread.intervals = packed;
         }
@@ -546,10 +563,27 @@ impl Tasks {
             return true;
         };
         let task = &self.now[thread.0 as usize];
+        if let Some(lock) = task.futex.filter(|of| of.operation == Operation::Lock) {
+            // The thread may have spun before. The wakeup may also show since when it waits for the next owner.
+            return wanted.has_thread(thread, lock.since.min(task.since), u64::MAX);
+        }
         match task.state {
             State::Blocked(..) | State::Unknown(_) => wanted.has_thread(thread, task.since, time),
             // The sleep that the wakeup ends is still to come.
             _ => wanted.has_thread(thread, time, u64::MAX),
+        }
+    }
+
+    /// Whether the path of the only thread with this number may be the activity of other threads at some time between
+    /// `from` and now. A thread that is not known yet may be created later: until then, its path is its creator's
+    /// activity.
+    pub(super) fn may_be_away(&self, tid: i32, from: u64) -> bool {
+        match self.by_tid.get(&tid) {
+            Some(thread) => {
+                let task = &self.now[thread.0 as usize];
+                !task.is_awake() || task.away_until > from
+            }
+            None => self.ended.get(&tid).is_none_or(|end| *end > from),
         }
     }
 

@@ -342,6 +342,7 @@ impl Ground {
             priority: None::<Priority>,
             object,
             file: None,
+            call: None,
         }
     }
 
@@ -398,7 +399,7 @@ impl Ground {
         let tid = self.who(seen);
         let ended = seen.file.as_ref();
         let ended = ended.and_then(|event| self.files.see(seen.time, tid, event));
-        self.file = ended.map(|(_, file)| file);
+        self.file = ended.and_then(|(_, file)| file.name());
         match (seen.step, tid) {
             (Step::Known(What::Exit), Some(tid)) => self.files.exit(tid),
             (

@@ -59,7 +59,7 @@ pub enum Kind {
 pub enum By {
     /// Thread.
     Thread,
-    /// Process of the thread.
+    /// Process of the thread; for work items, of the thread that queued the item.
     Process,
     /// Name of the thread.
     Name,
@@ -74,6 +74,8 @@ pub enum By {
     Device,
     /// Address of the lock or futex.
     Lock,
+    /// System call, or the system call in which a thread slept.
+    Call,
     /// File of the system call.
     File,
     /// Kind of sleep.
@@ -82,6 +84,8 @@ pub enum By {
     Waker,
     /// Workqueue.
     Workqueue,
+    /// What queued the work item.
+    Queuer,
     /// Thread and object of the operation, the frames of a folded stack.
     Stack,
 }
@@ -102,9 +106,10 @@ pub enum Object {
     /// An operation of `futex`, and the address.
     Futex(&'static str, u64),
     /// A kind of sleep, and what ended it.
-    Sleep(Sleep, WokenBy),
-    /// The address of the function of a work item, and its workqueue, if recorded.
-    Work(u64, Option<Name>),
+    Sleep(Sleep, Trigger),
+    /// The address of the function of a work item, its workqueue, if recorded, and what queued it. `None`, in the key of
+    /// a group, stands for anything.
+    Work(u64, Option<Name>, Option<Trigger>),
     /// A kind of reclaim.
     Reclaim(Reclaim),
     /// A network device and, for [`Kind::Receive`], how the packet ended.
@@ -112,14 +117,15 @@ pub enum Object {
 }
 
 impl Object {
-    /// The object without the address of a lock, the thread that ended a sleep, or the workqueue.
+    /// The object without the address of a lock, the thread that ended a sleep, the workqueue, or what queued a work
+    /// item.
     pub(super) fn kind(self) -> Self {
         match self {
             Self::Lock(kind, _) => Self::Lock(kind, 0),
             Self::Futex(op, _) => Self::Futex(op, 0),
-            Self::Work(function, _) => Self::Work(function, None),
-            Self::Sleep(sleep, WokenBy::Thread(_)) => Self::Sleep(sleep, WokenBy::Thread(None)),
-            Self::Sleep(sleep, WokenBy::Perhaps(_)) => Self::Sleep(sleep, WokenBy::Perhaps(None)),
+            Self::Work(function, ..) => Self::Work(function, None, None),
+            Self::Sleep(sleep, Trigger::Thread(_)) => Self::Sleep(sleep, Trigger::Thread(None)),
+            Self::Sleep(sleep, Trigger::Perhaps(_)) => Self::Sleep(sleep, Trigger::Perhaps(None)),
             other => other,
         }
     }
@@ -134,12 +140,25 @@ pub enum File {
     Unknown,
 }
 
-/// What ended a sleep.
+/// The system call that a thread is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WokenBy {
+pub enum InCall {
+    /// The call with this name.
+    Named(Name),
+    /// No call.
+    Outside,
+    /// Not recorded: no call of the thread has started or ended since the start of the trace, the last gap, or the end
+    /// of a signal handler.
+    Unknown,
+}
+
+/// What ended a sleep, or queued a work item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Trigger {
     /// This thread. `None`, in the key of a group, stands for any thread.
     Thread(Option<TaskId>),
-    /// This thread, or an interrupt on top of it: not all interrupts are recorded. `None` stands for any thread.
+    /// This thread, or an interrupt on top of it: not all interrupts are recorded, or not the start of the one that may
+    /// run. `None` stands for any thread.
     Perhaps(Option<TaskId>),
     /// The handler of an interrupt line.
     Irq(i32, Name),
@@ -151,6 +170,8 @@ pub enum WokenBy {
     Disk(Disk),
     /// An interrupt that a CPU sent.
     Ipi(Name),
+    /// A work item with a function at this address, which a worker ran; only for work items.
+    Work(u64),
     /// Not recorded.
     Unrecorded,
 }
@@ -168,7 +189,8 @@ pub enum Key {
     Cpu(u32),
     /// A priority, as the kernel counts.
     Priority(Option<i32>),
-    /// An object. Addresses of locks and futexes are 0; workqueues, and the threads that ended sleeps, are left out.
+    /// An object. Addresses of locks and futexes are 0; workqueues, what queued work items, and the threads that ended
+    /// sleeps, are left out.
     Object(Object),
     /// A disk.
     Device(Disk),
@@ -176,14 +198,19 @@ pub enum Key {
     Network(Name),
     /// The address of a lock or futex.
     Lock(u64),
+    /// The system call in which threads slept.
+    Call(InCall),
     /// A file; `None` for calls that work on no file, or on several.
     File(Option<File>),
     /// A kind of sleep.
     State(Sleep),
     /// What ended sleeps.
-    Waker(WokenBy),
+    Waker(Trigger),
     /// A workqueue; `None` if it is not recorded.
     Workqueue(Option<Name>),
+    /// What queued work items. With [`By::Process`], a thread that may have queued them is the main thread of its
+    /// process; `None` if its process is not recorded.
+    Queuer(Trigger),
     /// A thread, or `None` if it is not recorded, and the object of its operation, as for [`Key::Object`].
     Stack(Option<TaskId>, Option<Object>),
 }
@@ -208,6 +235,9 @@ pub struct Case {
     pub object: Option<Object>,
     /// The file of a system call; `None` if the call works on no file, or on several.
     pub file: Option<File>,
+    /// The system call in which a thread slept; `None` for other operations, and unless sleeps are grouped by
+    /// [`By::Call`].
+    pub call: Option<InCall>,
 }
 
 impl Case {

@@ -2,7 +2,8 @@
 
 //! Disk requests: in the queue, from insertion to first issue, and at the device, from first issue to completion of the
 //! last sector, as the tracker `block` measures them. Any time during which the driver has given the request back is
-//! included.
+//! included. A request that was not inserted, and that the driver gives back before it starts it, is in the queue from
+//! then on.
 
 use super::Machine;
 use super::ground::{Ground, Mark};
@@ -92,14 +93,14 @@ impl Machine for Io {
             }
             BlockStage::Issued => {
                 if let Some(live) = self.requests.issue(ground, block, now, tid)
-                    && let Some(since) = live.inserted
+                    && let Some(since) = live.queued
                 {
                     let case = Self::case(ground, seen, disk, &live, since);
                     Self::add(&mut self.queue, ground, &case, &live, since);
                 }
             }
             BlockStage::Requeued => {
-                if let Some(live) = self.requests.requeue(ground, block) {
+                if let Some(live) = self.requests.requeue(ground, block, now) {
                     self.note(ground, seen, disk, &live, Extra::Requeues);
                 }
             }
@@ -114,9 +115,9 @@ impl Machine for Io {
 
     fn finish(&mut self, ground: &mut Ground, _time: u64) {
         for (_, live) in self.requests.drain() {
-            let (table, since) = match (live.issued, live.inserted) {
+            let (table, since) = match (live.issued, live.queued) {
                 (Some(issued), _) => (&mut self.device, issued),
-                (None, Some(inserted)) => (&mut self.queue, inserted),
+                (None, Some(queued)) => (&mut self.queue, queued),
                 (None, None) => continue,
             };
             // One of several identical requests has not ended; which one is not recorded.

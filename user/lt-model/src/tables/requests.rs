@@ -9,6 +9,10 @@
 //!      |   merge: gone '  `-- requeue ---'  |
 //!      `------------------ issue -----------'
 //! ```
+//!
+//! A driver may also give back a request that it has not started: a requeue with no issue before it. If the request was
+//! not inserted, it is queued from then on. An issue before the start of the trace, or in a gap, is not seen: then this
+//! is the time in the queue before the next issue.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +25,8 @@ use crate::context::Disk;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Live {
     pub(super) operation: Operation,
-    pub(super) inserted: Option<Mark>,
+    /// When it was queued: inserted, or given back by the driver before any other event.
+    pub(super) queued: Option<Mark>,
     /// The first issue.
     pub(super) issued: Option<Mark>,
     /// The thread that inserted or issued it.
@@ -29,6 +34,8 @@ pub(super) struct Live {
     /// Why its events may be of another request: an identical request was in flight, too, or may have ended in a gap.
     pub(super) doubt: Option<Why>,
     at_device: bool,
+    /// Whether the driver has given it back since its last issue: it may be inserted again.
+    is_back: bool,
     left: u64,
 }
 
@@ -84,7 +91,7 @@ impl Requests {
         tid: Option<i32>,
     ) -> bool {
         let key = (block.disk, block.sector);
-        let is_back = |live: &Live| live.is_queued(block) && live.issued.is_some();
+        let is_back = |live: &Live| live.is_queued(block) && live.is_back;
         if self
             .0
             .get(&key)
@@ -92,15 +99,7 @@ impl Requests {
         {
             return false;
         }
-        let live = Live {
-            operation: block.operation,
-            inserted: Some(mark),
-            issued: None,
-            tid,
-            doubt: None,
-            at_device: false,
-            left: block.sectors,
-        };
+        let live = Live::queued(block, mark, tid);
         self.put(ground, block.disk, block.sector, live);
         true
     }
@@ -120,11 +119,12 @@ impl Requests {
         let is_first = known.is_none_or(|live| live.issued.is_none());
         let live = Live {
             operation: block.operation,
-            inserted: known.and_then(|live| live.inserted),
+            queued: known.and_then(|live| live.queued),
             issued: known.and_then(|live| live.issued).or(Some(mark)),
             tid: known.and_then(|live| live.tid).or(tid),
             doubt: known.and_then(|live| live.doubt),
             at_device: true,
+            is_back: false,
             left: block.sectors,
         };
         self.put(ground, block.disk, block.sector, live);
@@ -145,15 +145,27 @@ impl Requests {
         self.take(key, |live| fits(key.1, live))
     }
 
-    /// Notes that the driver gives a request back, and returns the request.
-    pub(super) fn requeue(&mut self, ground: &Ground, block: &Block) -> Option<Live> {
+    /// Notes that the driver gives a request back, and returns the request. The current thread may only have been
+    /// interrupted, so the thread of a request without an earlier event is not known before its issue. `None` if only a
+    /// request in flight may have this event, and there is none.
+    pub(super) fn requeue(&mut self, ground: &Ground, block: &Block, mark: Mark) -> Option<Live> {
         let key = (block.disk, block.sector);
         let whole = |live: &Live| live.at_device && live.left == block.sectors;
         let same = |live: &Live| whole(live) && live.operation == block.operation;
         let other = |live: &Live| whole(live) && live.may_be_of(block);
-        let live = self.take(key, same).or_else(|| self.take(key, other))?;
+        let known = self
+            .take(key, same)
+            .or_else(|| self.take(key, |live| live.is_queued(block)))
+            .or_else(|| self.grown(block))
+            .or_else(|| self.take(key, other));
+        let is_request =
+            block.sectors > 0 || matches!(block.operation, Operation::Flush | Operation::Other);
+        let new = || is_request.then(|| Live::queued(block, mark, None));
+        let live = known.or_else(new)?;
         let back = Live {
             at_device: false,
+            is_back: true,
+            left: block.sectors,
             ..live
         };
         self.put(ground, block.disk, block.sector, back);
@@ -216,6 +228,20 @@ impl Requests {
 }
 
 impl Live {
+    /// A request that is queued now.
+    fn queued(block: &Block, mark: Mark, tid: Option<i32>) -> Self {
+        Self {
+            operation: block.operation,
+            queued: Some(mark),
+            issued: None,
+            tid,
+            doubt: None,
+            at_device: false,
+            is_back: false,
+            left: block.sectors,
+        }
+    }
+
     /// Whether an insertion, issue or merge may be of this request.
     fn is_queued(&self, block: &Block) -> bool {
         !self.at_device && self.left == block.sectors && self.operation == block.operation
@@ -231,7 +257,7 @@ impl Live {
 
     /// Whether it may have ended in a gap since it was last seen.
     fn may_have_ended(&self, ground: &Ground) -> bool {
-        let seen = self.issued.or(self.inserted);
+        let seen = self.issued.or(self.queued);
         seen.is_some_and(|seen| ground.spans(seen))
     }
 

@@ -7,63 +7,19 @@
 //! ---------->|-------- sleep ------->|-- wakeup -->|------>
 //! ```
 //!
-//! The waker is found by the rules of the model, whose builder follows the current state of each CPU here, and keeps no
-//! history. A thread that is woken on its way to sleep, before it is switched out, does not sleep. If it is woken once
-//! more before it runs, the first wakeup was void, and the second one ends the sleep.
+//! A thread that is woken on its way to sleep, before it is switched out, does not sleep. If it is woken once more before
+//! it runs, the first wakeup was void, and the second one ends the sleep. `trigger.rs` finds the waker.
 
 use foldhash::HashMap;
 
 use super::Machine;
 use super::ground::{Ground, Mark};
-use super::group::{By, Extra, Kind, Object, WokenBy};
-use super::step::{Block, BlockStage, Operation, Seen, Step, Work, WorkStage};
+use super::group::{By, Extra, InCall, Kind, Object, Trigger};
+use super::step::{Seen, Step};
 use super::table::{Range, Table, Why};
-use crate::build::Builder;
-use crate::context::{Context, Vector};
-use crate::event::{Event, Priority, What};
-use crate::missing::Events;
-use crate::request;
+use super::trigger::{Recorded, Triggers};
+use crate::event::{Priority, What};
 use crate::sleep::{Sleep, SwitchedOut};
-
-/// The recorded events that show what woke a thread.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Recorded {
-    /// `sched_waking`; otherwise `sched_wakeup` ends a sleep.
-    pub wakings: bool,
-    /// Starts and ends of interrupt handlers.
-    pub handlers: bool,
-    /// Starts and ends of softirqs.
-    pub softirqs: bool,
-    /// Starts and ends of functions of hrtimers, or of the local timer's interrupt.
-    pub timers: bool,
-    /// Starts and ends of interrupts that CPUs send; also true if the architecture has no such events.
-    pub ipis: bool,
-    /// `timer_expire_entry`.
-    pub wheel: bool,
-    /// All system calls.
-    pub calls: bool,
-    /// All interrupts that come from no device.
-    pub vectors: bool,
-}
-
-impl Recorded {
-    /// Whether the events would show any interrupt on top of a thread.
-    #[must_use]
-    pub fn has_interrupts(&self) -> bool {
-        self.handlers && self.softirqs && self.timers && self.ipis
-    }
-}
-
-/// Whether this step ends a request, or a part of one. Without sectors, only a flush and a command without a position
-/// are known to have ended. A write that waited for a flush ends directly after it, so the disk is the waker already.
-fn has_ended(block: &Block) -> bool {
-    let is_without_sectors = match block.operation {
-        Operation::Flush => true,
-        Operation::Other => block.sector == 0,
-        Operation::Read | Operation::Write | Operation::Discard => false,
-    };
-    block.stage == BlockStage::Completed && (block.sectors > 0 || is_without_sectors)
-}
 
 #[derive(Debug, Clone, Copy)]
 enum State {
@@ -96,113 +52,70 @@ impl Thread {
 pub(super) struct Sleeps {
     table: Table,
     threads: HashMap<i32, Thread>,
-    recorded: Recorded,
-    model: Builder,
+    /// The system call that each thread is in, and since when; only for [`By::Call`].
+    calls: Option<HashMap<i32, (InCall, Mark)>>,
+    /// Whether `sched_waking` is recorded; otherwise `sched_wakeup` ends a sleep.
+    wakings: bool,
+    triggers: Triggers,
 }
 
 impl Sleeps {
     pub(super) fn new(range: Range, by: Option<By>, recorded: Recorded) -> Self {
-        let mut model = Builder::new();
-        model.forget_before(u64::MAX);
-        for (is_recorded, events) in [
-            (recorded.handlers, Events::Handlers),
-            (recorded.softirqs, Events::Softirqs),
-            (recorded.wheel, Events::Timers),
-        ] {
-            if !is_recorded {
-                model.has_no(events);
-            }
-        }
-        if recorded.calls {
-            model.has_all_calls();
-        }
-        if recorded.vectors {
-            model.has_all_vectors();
-        }
+        let follows_calls = by == Some(By::Call) && recorded.calls;
         Self {
             table: Table::new(Kind::Sleep, range, by.unwrap_or(By::Thread)),
             threads: HashMap::default(),
-            recorded,
-            model,
+            calls: follows_calls.then(HashMap::default),
+            wakings: recorded.wakings,
+            triggers: Triggers::new(recorded),
         }
     }
 
-    /// Passes an event on to the model, unless it shows nothing about wakers. Events that lack their counterparts are
-    /// left out.
-    fn follow(&mut self, seen: &Seen<'_>) {
-        let Recorded {
-            handlers,
-            softirqs,
-            timers,
-            ..
-        } = self.recorded;
-        let what = match seen.step {
-            Step::Known(What::Irq { .. } | What::IrqEnd { .. }) if !handlers => return,
-            Step::Known(What::Softirq { .. } | What::SoftirqEnd { .. }) if !softirqs => return,
-            Step::Known(What::Timer { .. } | What::TimerEnd) if !timers => return,
-            Step::Known(What::Request { .. } | What::Remap { .. }) => return,
-            Step::Known(What::Flush { .. } | What::Requeued { .. }) => return,
-            Step::Known(What::Dirty { .. }) => return,
-            Step::Known(what) => what,
-            Step::New { tid, name, target } => What::Wakeup { tid, name, target },
-            Step::Return { .. } => What::Return,
-            Step::Block(block) if has_ended(&block) => What::Completed {
-                disk: block.disk,
-                range: None,
-                kind: request::Kind::Plain,
-            },
-            Step::Work(Work {
-                stage: WorkStage::Started,
-                function,
-                ..
-            }) => What::Work {
-                function: function.unwrap_or(0),
-            },
-            Step::Work(Work {
-                stage: WorkStage::Ended,
-                ..
-            }) => What::WorkEnd,
-            Step::Block(_) | Step::Work(_) => return,
-            Step::Reclaims(_) | Step::Reclaimed(_) | Step::Packet(_) => return,
-            Step::Contended { .. } | Step::Acquired { .. } | Step::File => return,
+    /// Follows which system call each thread is in.
+    fn follow_calls(&mut self, ground: &mut Ground, seen: &Seen<'_>) {
+        let Some(calls) = &mut self.calls else {
+            return;
         };
-        self.model.feed(&Event {
-            time: seen.time,
-            cpu: seen.cpu,
-            what,
-        });
+        let who = ground.who(seen);
+        let (tid, call) = match seen.step {
+            // The end of this call is not recorded: a thread returns to where a signal interrupted it.
+            Step::Known(What::Call {
+                name: b"rt_sigreturn" | b"sigreturn",
+            }) => (who, InCall::Unknown),
+            Step::Known(What::Call { name }) => (who, InCall::Named(ground.names.number(name))),
+            Step::Known(What::Futex { .. }) => (who, InCall::Named(ground.names.number(b"futex"))),
+            Step::Return { .. } => (who, InCall::Outside),
+            // A new thread returns from the call of its creator, which is no call of its own.
+            Step::Known(What::Fork { child, .. }) => (Some(child), InCall::Outside),
+            Step::Known(What::Exec { tid, old }) => {
+                if let Some(call) = calls.remove(&old) {
+                    calls.insert(tid, call);
+                }
+                return;
+            }
+            Step::Known(What::Switch {
+                prev,
+                out: SwitchedOut::Dead,
+                ..
+            }) => {
+                calls.remove(&prev);
+                return;
+            }
+            _ => return,
+        };
+        if let Some(tid) = tid.filter(|tid| *tid != 0) {
+            calls.insert(tid, (call, ground.mark(seen.time)));
+        }
     }
 
-    /// What wakes the thread with this number and name now.
-    fn woken_by(
-        &mut self,
-        ground: &mut Ground,
-        seen: &Seen<'_>,
-        (tid, name): (i32, &[u8]),
-    ) -> WokenBy {
-        let Some(waker) = self.model.current_waker(seen.time, seen.cpu, tid, name) else {
-            return WokenBy::Unrecorded;
-        };
-        if let Some(tid) = waker.by().and_then(|thread| self.model.tid(thread)) {
-            let thread = Some(ground.find(tid));
-            return match self.recorded.has_interrupts() {
-                true => WokenBy::Thread(thread),
-                false => WokenBy::Perhaps(thread),
-            };
-        }
-        let mut number = |name| ground.names.number(self.model.text(name).as_bytes());
-        match waker.context {
-            Some(Context::Irq { number: line, name }) => WokenBy::Irq(line, number(name)),
-            Some(Context::Softirq { vector, .. }) => match vector {
-                Vector::TIMER | Vector::HRTIMER => WokenBy::Timer,
-                Vector::UNRECORDED => WokenBy::Unrecorded,
-                vector => WokenBy::Softirq(vector),
-            },
-            Some(Context::Timer) => WokenBy::Timer,
-            Some(Context::Ipi(name)) => WokenBy::Ipi(number(name)),
-            Some(Context::Disk(disk)) => WokenBy::Disk(disk),
-            Some(Context::Unseen) | None => WokenBy::Unrecorded,
-        }
+    /// The system call that a thread is in, if calls are followed.
+    fn call_of(&self, ground: &Ground, tid: i32) -> Option<InCall> {
+        let calls = self.calls.as_ref()?;
+        Some(match calls.get(&tid) {
+            // The thread may have left the call, or started another one, in a gap.
+            Some((call, since)) if !ground.spans(*since) => *call,
+            _ => InCall::Unknown,
+        })
     }
 
     fn wake(&mut self, ground: &mut Ground, seen: &Seen<'_>, tid: i32, name: &[u8]) {
@@ -212,7 +125,7 @@ impl Sleeps {
         let since = ground.mark(seen.time);
         if ground.runs(tid) {
             // The thread may be on its way to sleep.
-            let woken = self.recorded.wakings;
+            let woken = self.wakings;
             let state = State::Awake { woken };
             self.threads.insert(tid, Thread { state, since });
             return;
@@ -225,16 +138,17 @@ impl Sleeps {
                 },
                 since,
             }) => {
-                let woken_by = self.woken_by(ground, seen, (tid, name));
+                let woken_by = self.triggers.waker(ground, seen, (tid, name));
                 let times = (since.time, seen.time);
                 let object = Some(Object::Sleep(sleep, woken_by));
                 let mut case = ground.case(times, seen.cpu, Some(tid), object);
                 case.priority = priority;
+                case.call = self.call_of(ground, tid);
                 if ground.spans(since) {
                     return self.table.miss_case(&case, ground.why());
                 }
                 self.table.measure(&case);
-                if woken_by == WokenBy::Unrecorded && self.table.is_inside(&case) {
+                if woken_by == Trigger::Unrecorded && self.table.is_inside(&case) {
                     self.table.note(&case, Extra::Unknown);
                 }
             }
@@ -270,7 +184,7 @@ impl Sleeps {
 
 impl Machine for Sleeps {
     fn see(&mut self, ground: &mut Ground, seen: &Seen<'_>) {
-        let wakings = self.recorded.wakings;
+        let wakings = self.wakings;
         match seen.step {
             Step::Known(What::Waking { tid, name, .. }) if wakings => {
                 self.wake(ground, seen, tid, name);
@@ -312,12 +226,12 @@ impl Machine for Sleeps {
             }
             _ => {}
         }
-        self.follow(seen);
+        self.follow_calls(ground, seen);
+        self.triggers.follow(seen);
     }
 
     fn lost(&mut self, _ground: &mut Ground, time: u64, cpu: u32, _why: Why) {
-        let what = What::Lost { until: time };
-        self.model.feed(&Event { time, cpu, what });
+        self.triggers.lost(time, cpu);
     }
 
     fn finish(&mut self, ground: &mut Ground, _time: u64) {

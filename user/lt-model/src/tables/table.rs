@@ -4,7 +4,7 @@
 
 use foldhash::HashMap;
 
-use super::group::{By, Case, Extra, Key, Kind, Object, TaskId};
+use super::group::{By, Case, Extra, InCall, Key, Kind, Object, TaskId, Trigger};
 use super::sums::Sums;
 use crate::names::Name;
 
@@ -145,8 +145,17 @@ impl Table {
             (By::File, _) => Key::File(case.file),
             (By::State, Some(Object::Sleep(sleep, _))) => Key::State(sleep),
             (By::Waker, Some(Object::Sleep(_, waker))) => Key::Waker(waker),
-            (By::Workqueue, Some(Object::Work(_, queue))) => Key::Workqueue(queue),
-            (By::Object, Some(object)) => Key::Object(object.kind()),
+            (By::Workqueue, Some(Object::Work(_, queue, _))) => Key::Workqueue(queue),
+            (By::Queuer, Some(Object::Work(.., Some(queuer)))) => Key::Queuer(queuer),
+            (By::Process, Some(Object::Work(.., Some(queuer)))) => match queuer {
+                Trigger::Thread(thread) => Key::Thread(thread),
+                Trigger::Unrecorded => Key::Thread(None),
+                other => Key::Queuer(other),
+            },
+            (By::Object, Some(object)) | (By::Call, Some(object @ Object::Call(_))) => {
+                Key::Object(object.kind())
+            }
+            (By::Call, _) => Key::Call(case.call.unwrap_or(InCall::Unknown)),
             (By::Stack, object) => Key::Stack(case.thread, object.map(Object::kind)),
             _ => Key::Thread(case.thread),
         }
@@ -301,6 +310,9 @@ impl Table {
         for ((interval, key), row) in std::mem::take(&mut self.rows) {
             let key = match key {
                 Key::Thread(thread) => Key::Process(thread.and_then(&process)),
+                Key::Queuer(Trigger::Perhaps(thread)) => {
+                    Key::Queuer(Trigger::Perhaps(thread.and_then(&process)))
+                }
                 other => other,
             };
             self.rows.entry((interval, key)).or_default().join(&row);

@@ -90,7 +90,7 @@ impl Place {
     /// The place of the request of a thread that sleeps for this leaf, if the leaf's function shows that the thread has
     /// no request yet.
     pub(crate) fn of_sleep(leaf: Leaf) -> Option<Self> {
-        let Leaf::Resource(_, function) = leaf else {
+        let Leaf::Resource(&(function, _)) = leaf else {
             return None;
         };
         let mut all = BEFORE_REQUEST.iter();
@@ -142,8 +142,9 @@ pub enum Leaf {
     Continue,
     /// The thread's tracer.
     Tracer,
-    /// A resource, in words, and the kernel function that waits for it.
-    Resource(&'static str, &'static str),
+    /// The kernel function that waits for a resource, and the resource in words. A reference, since all causes take as
+    /// much room as the largest.
+    Resource(&'static (&'static str, &'static str)),
     /// The freezer of a cgroup: see [`super::Quota::Proved`].
     Freezer(Option<u16>),
 }
@@ -212,6 +213,9 @@ impl Cause {
         let State::Blocked(sleep, call) = interval.state else {
             return plain(interval.state);
         };
+        if let Some(leaf) = stopped(sleep) {
+            return Self::For(leaf, call);
+        }
         let waker = interval.waker.and_then(|w| model.waker(w));
         match waker.map(|waker| (waker.by(), waker.context)) {
             Some((None, Some(Context::Disk(disk))))
@@ -227,6 +231,15 @@ impl Cause {
             _ if sleep == Sleep::Idle => Self::Idle,
             _ => Self::Blocked(call),
         }
+    }
+}
+
+/// What a stopped thread waits for. The thread that wakes it need not have stopped it.
+pub(super) fn stopped(sleep: Sleep) -> Option<Leaf> {
+    match sleep {
+        Sleep::Stopped => Some(Leaf::Continue),
+        Sleep::Traced => Some(Leaf::Tracer),
+        _ => None,
     }
 }
 

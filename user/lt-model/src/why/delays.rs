@@ -13,12 +13,13 @@
 //! Working, interrupted, blocked and unknown time add up exactly to the range. Before a thread exists, its closest
 //! existing ancestor stands in for it, since only this ancestor could have created the thread sooner.
 
-use crate::{Class, FileName, Interval, Model, State, ThreadId, Unrecorded, Wanted};
+use crate::{Interval, Model, State, ThreadId, Unrecorded};
 
 use super::beside::Nothing;
 use super::cause::{Cause, plain};
-use super::path::{Wait, Waited, waits, want};
+use super::path::{Wait, Waited, absent, own_waits, waits};
 use super::runnable;
+use super::stays::{Added, Stay, Stays};
 
 /// A part of the requested time, and the thread that is analyzed in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,100 +31,60 @@ pub struct Segment {
     /// End, ns: for an ancestor, when it created the next segment's thread.
     pub end: u64,
     /// The states of the thread, which tile the segment.
-    pub states: Vec<Stay>,
+    pub states: Stays,
     /// Its waits, with the waits of its wakers below: see [`waits`].
     pub waits: Vec<Wait>,
-}
-
-/// A stay of a thread in one state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stay {
-    /// Start, ns.
-    pub begin: u64,
-    /// End, ns; later than the start.
-    pub end: u64,
-    /// Its activity, or the cause of its wait: [`Cause::Blocked`] or [`Cause::Idle`] if `by` names its waker.
-    pub cause: Cause,
-    /// The thread that woke it; `None` if the wait has another cause, for example if a tracer stopped the thread.
-    pub by: Option<ThreadId>,
-    /// The file of the system call in which it is, if known.
-    pub file: Option<FileName>,
-    /// Whether it is known to be outside of all system calls. Noted only of a thread that works or is blocked.
-    pub outside: bool,
-    /// Whether it was still blocked when the recording ended.
-    pub open: bool,
-}
-
-impl Stay {
-    /// The class that the time counts toward.
-    #[must_use]
-    pub fn class(&self) -> Class {
-        self.cause.class()
-    }
-
-    /// Length, ns.
-    #[must_use]
-    pub fn took(&self) -> u64 {
-        self.end - self.begin
-    }
 }
 
 /// The time of a thread between two times, with its ancestors for the time before its creation.
 #[must_use]
 pub fn delays(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Segment> {
-    let mut segments = Vec::new();
-    let (mut id, mut end) = (thread, to);
-    while from < end {
-        let birth = parent(model, id).filter(|(birth, _)| from < *birth && *birth < end);
-        let begin = birth.map_or(from, |(birth, _)| birth);
-        let waits = waits(model, id, begin, end);
-        segments.push(Segment {
-            thread: id,
+    let segment = |(thread, begin, end)| {
+        let waits = waits(model, thread, begin, end);
+        Segment {
+            thread,
             begin,
             end,
-            states: tiles(model, id, (begin, end), &waits),
+            states: tiles(model, thread, (begin, end), &waits),
             waits,
-        });
-        let Some((_, maker)) = birth else { break };
-        (id, end) = (maker, begin);
-    }
-    segments.reverse();
-    segments
+        }
+    };
+    let parts = ancestry(model, thread, from, to);
+    parts.into_iter().map(segment).collect()
 }
 
-/// What a model must contain for the segments of [`delays`], and, with `wakers`, for the [`states`] of each waker
-/// during the wait that it ended; determined from a model that has only the waits ([`crate::Kept::Waits`]).
-#[must_use]
-pub fn wanted_for_delays(
+/// The thread, and the ancestors that stand in for it before its creation, each with its start and end, in time order.
+pub(super) fn ancestry(
     model: &Model,
     thread: ThreadId,
     from: u64,
     to: u64,
-    wakers: bool,
-) -> Wanted {
-    let mut wanted = Wanted::default();
-    let mut add = |id, begin, end| {
-        want(&mut wanted, model, id, (begin, end));
-        if let Some(since) = decides_outside(model, id, begin).last() {
-            wanted.thread(id, since.begin, begin);
-        }
-    };
-    for segment in delays(model, thread, from, to) {
-        add(segment.thread, segment.begin, segment.end);
-        let ended_by_threads = segment.waits.iter().filter(|wait| wait.cause.is_none());
-        for wait in ended_by_threads.filter(|_| wakers) {
-            if let Some(by) = wait.by {
-                add(by, wait.begin, wait.end);
-            }
-        }
+) -> Vec<(ThreadId, u64, u64)> {
+    let mut parts = Vec::new();
+    let (mut id, mut end) = (thread, to);
+    while from < end {
+        let birth = parent(model, id).filter(|(birth, _)| from < *birth && *birth < end);
+        let begin = birth.map_or(from, |(birth, _)| birth);
+        parts.push((id, begin, end));
+        let Some((_, maker)) = birth else { break };
+        (id, end) = (maker, begin);
     }
-    wanted
+    parts.reverse();
+    parts
 }
 
 /// The states of a thread between two times; the stays tile that time.
 #[must_use]
-pub fn states(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Stay> {
+pub fn states(model: &Model, thread: ThreadId, from: u64, to: u64) -> Stays {
     tiles(model, thread, (from, to), &waits(model, thread, from, to))
+}
+
+/// The states of a thread between two times, as [`states`] returns them. No waker is followed, so the cost does not
+/// grow with the activity of wakers.
+#[must_use]
+pub fn own_states(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Stay> {
+    let waits = own_waits(model, thread, from, to);
+    tiles(model, thread, (from, to), &waits).iter().collect()
 }
 
 /// When a thread was created, and by which thread, if recorded.
@@ -133,11 +94,11 @@ fn parent(model: &Model, id: ThreadId) -> Option<(u64, ThreadId)> {
     Some((thread.span()?.0, maker))
 }
 
-fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) -> Vec<Stay> {
+fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) -> Stays {
     let is_own = |wait: &&Wait| wait.depth == 0 && matches!(wait.kind, Waited::Blocked(_));
     let mut waits = waits.iter().filter(is_own);
     let mut outside = is_outside_known(model, id, from);
-    let mut stays = Vec::new();
+    let mut stays = Added::default();
     let mut push = |begin, end, cause, by, outside, open| {
         if begin < end {
             stays.push(Stay {
@@ -172,6 +133,7 @@ fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) ->
                 let waker = interval.waker.and_then(|waker| model.waker(waker));
                 let is_by_thread = matches!(cause, Cause::Blocked(_) | Cause::Idle);
                 let by = waker.filter(|_| is_by_thread).and_then(|waker| waker.by());
+                let cause = by.map_or(cause, |_| plain(interval.state));
                 let open = interval.waker.is_none() && interval.end == model.span.1;
                 push(part.0, part.1, cause, by, is_outside, open);
             }
@@ -183,8 +145,8 @@ fn tiles(model: &Model, id: ThreadId, (from, to): (u64, u64), waits: &[Wait]) ->
             state => push(part.0, part.1, plain(state), None, is_outside, false),
         }
     }
-    push(at, to, unseen, None, false, false);
-    stays
+    push(at, to, absent(model, id, at), None, false, false);
+    stays.finish()
 }
 
 /// The system call of a state.
@@ -206,18 +168,25 @@ fn follows(state: State, outside: bool) -> bool {
 
 /// Whether a thread that is in no recorded call at `time` is outside of all calls, judging by its last states.
 fn is_outside_known(model: &Model, id: ThreadId, time: u64) -> bool {
-    let last = decides_outside(model, id, time).last();
+    let last = decides_outside(model, id, time, STATES).last();
     last.is_some_and(|last| call(last.state).is_some())
 }
 
-/// The last states before `time`, the latest first, back to the state that shows whether the thread is outside of all
-/// calls: a state in a call, or an unknown state.
-fn decides_outside(model: &Model, id: ThreadId, time: u64) -> impl Iterator<Item = Interval> {
-    /// Maximum number of states to examine. A thread without a call for longer may be a kernel thread.
-    const STATES: usize = 1000;
+/// Maximum number of states before a time that are examined to find out whether a thread is outside of all calls. A
+/// thread without a call for longer may be a kernel thread.
+pub(super) const STATES: usize = 1000;
+
+/// The last states before `time`, at most `most`, the latest first, back to the state that shows whether the thread is
+/// outside of all calls: a state in a call, or an unknown state.
+pub(super) fn decides_outside(
+    model: &Model,
+    id: ThreadId,
+    time: u64,
+    most: usize,
+) -> impl Iterator<Item = Interval> {
     let earlier = model.thread(id).map(|thread| thread.between(0, time).rev());
     let mut is_decided = !model.has_all_calls();
-    let states = earlier.into_iter().flatten().take(STATES);
+    let states = earlier.into_iter().flatten().take(most);
     states.take_while(move |of| {
         let shows = matches!(of.state, State::Unknown(_)) || call(of.state).is_some();
         let was_decided = is_decided;

@@ -18,12 +18,12 @@
 //! it, so no thread occurs twice in a chain, and the recursion ends.
 
 use crate::{
-    Context, FileName, Handler, Helper, Interval, Kind, Model, Name, Raiser, Request, Sleep, State,
+    CallFile, Context, Handler, Helper, Interval, Kind, Model, Name, Raiser, Request, State,
     ThreadId, Unrecorded, Vector, Waker, WakerId, Wanted,
 };
 
 use super::beside::{Beside, Nothing, Slept};
-use super::cause::{Cause, Leaf, Place, plain};
+use super::cause::{Cause, Leaf, Place, plain, stopped};
 use super::runnable;
 
 /// Maximum depth of a chain of threads that wait for each other. The recursion uses the stack.
@@ -61,8 +61,8 @@ pub struct Wait {
     pub thread: ThreadId,
     /// The kind of wait.
     pub kind: Waited,
-    /// The file of the system call in which the thread waited, if known.
-    pub file: Option<FileName>,
+    /// The file of the system call in which the thread waited, or its descriptor, if known.
+    pub file: Option<CallFile>,
     /// The waker that ended it, if recorded.
     pub waker: Option<WakerId>,
     /// The other thread whose pieces explain the wait; `None` if there is none, as for a timer or a device.
@@ -109,19 +109,21 @@ pub fn waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
     walk(model, &Nothing, Stores::Waits, thread, (from, to)).waits
 }
 
-/// What a model must contain for the critical path, determined from a model that has only the waits
-/// ([`crate::Kept::Waits`]): the activity of each thread on the path, of threads that ran a timer for it, and of the
-/// processors that were waited for.
-#[must_use]
-pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
-    let mut wanted = Wanted::default();
-    want(&mut wanted, model, thread, (from, to));
-    wanted
+/// The waits of the thread itself, by start. No waker is followed, so `by` is `None`, and a wait that a thread ended
+/// has a cause, too: [`Cause::Blocked`] or [`Cause::Idle`].
+pub(super) fn own_waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
+    walk(model, &Nothing, Stores::OwnWaits, thread, (from, to)).waits
 }
 
-/// Adds what a model must contain for the path of a thread between two times, see [`wanted`].
-pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, to): (u64, u64)) {
-    let walk = walk(model, &Nothing, Stores::All, thread, (from, to));
+/// Adds what a model must contain for the path of a thread between two times: the activity of each thread on the path,
+/// of threads that ran a timer for it, and of the processors that were waited for. Returns the path and its waits.
+pub(super) fn want(
+    wanted: &mut Wanted,
+    model: &Model,
+    thread: ThreadId,
+    range: (u64, u64),
+) -> (Vec<Piece>, Vec<Wait>) {
+    let walk = walk(model, &Nothing, Stores::All, thread, range);
     let mut waits = walk.waits.iter().peekable();
     for piece in &walk.pieces {
         // In time order, which makes adding fast.
@@ -129,11 +131,12 @@ pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, 
             wanted.thread(wait.thread, wait.begin, wait.end);
         }
         wanted.thread(piece.thread, piece.begin, piece.end);
-        for waited in handled(model, piece.thread, piece.end) {
-            let (begin, end) = waited.inside;
-            wanted.thread(waited.thread, begin, end);
-            if let Some(cpu) = waited.cpu {
-                wanted.processor(cpu, waited.begin, waited.end);
+        if let Some((handler, inside)) = handler(model, piece.thread, piece.end) {
+            wanted.thread(handler, inside.0, inside.1);
+            for waited in waits_of_handler(model, handler, inside) {
+                if let Some(cpu) = waited.cpu {
+                    wanted.processor(cpu, waited.begin, waited.end);
+                }
             }
         }
         if let (true, Some(cpu)) = (piece.cause.is_runnable(), piece.cpu) {
@@ -144,6 +147,7 @@ pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, 
     for (thread, begin, end) in walk.cut {
         wanted.thread(thread, begin, end);
     }
+    (walk.pieces, walk.waits)
 }
 
 /// Returns the waits for a CPU of the softirq or interrupt thread that ended the sleep of `thread` at `end`, by running
@@ -151,10 +155,15 @@ pub(super) fn want(wanted: &mut Wanted, model: &Model, thread: ThreadId, (from, 
 /// sleep, or if the due time is known: the path then follows that thread.
 #[must_use]
 pub fn handled(model: &Model, thread: ThreadId, end: u64) -> Vec<Piece> {
-    waits_of_handler(model, thread, end).unwrap_or_default()
+    let handler = handler(model, thread, end);
+    handler.map_or_else(Vec::new, |(handler, inside)| {
+        waits_of_handler(model, handler, inside)
+    })
 }
 
-fn waits_of_handler(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Piece>> {
+/// The softirq or interrupt thread that ended the sleep of `thread` at `end`, unless the due time is known; with the
+/// start of the sleep and the time of the wakeup.
+fn handler(model: &Model, thread: ThreadId, end: u64) -> Option<(ThreadId, (u64, u64))> {
     let mut ending = model.thread(thread)?.between(end.checked_sub(1)?, end);
     let sleep = ending.find(|interval| interval.end == end)?;
     let waker = model.waker(sleep.waker?)?;
@@ -162,8 +171,15 @@ fn waits_of_handler(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Pie
         return None;
     };
     let inside = (sleep.begin, waker.time);
+    (inside.0 < inside.1).then_some((handler, inside))
+}
+
+/// The waits of a softirq or interrupt thread for a CPU since its last wakeup, in the time `inside`.
+fn waits_of_handler(model: &Model, handler: ThreadId, inside: (u64, u64)) -> Vec<Piece> {
     let mut waits = Vec::new();
-    for interval in model.thread(handler)?.between(inside.0, inside.1) {
+    let thread = model.thread(handler);
+    let intervals = thread.map(|thread| thread.between(inside.0, inside.1));
+    for interval in intervals.into_iter().flatten() {
         match interval.state {
             State::Waiting | State::Preempted => waits.push(Piece {
                 begin: interval.begin.max(inside.0),
@@ -179,7 +195,7 @@ fn waits_of_handler(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Pie
             State::Running(_) | State::Interrupted(_) => {}
         }
     }
-    Some(waits)
+    waits
 }
 
 /// What a walk stores.
@@ -187,6 +203,8 @@ fn waits_of_handler(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Pie
 enum Stores {
     Pieces,
     Waits,
+    /// The waits of the thread itself, without following its wakers.
+    OwnWaits,
     All,
 }
 
@@ -284,6 +302,10 @@ impl Walk<'_> {
         part: (u64, u64),
         inside: (u64, u64),
     ) {
+        // Finding the parts, which are pieces, takes searches in the activity of the CPU.
+        if matches!(self.stores, Stores::Waits | Stores::OwnWaits) {
+            return;
+        }
         for (begin, end, cause) in runnable::parts(self.model, self.beside, id, interval, part) {
             self.piece(id, (begin, end), cause, interval.cpu, inside);
         }
@@ -305,7 +327,7 @@ impl Walk<'_> {
                 self.ended(id, part, kind, Some(waker), Some(maker), None);
                 self.thread(maker, part, None);
             }
-            _ => self.piece(id, part, Cause::Unknown(Unrecorded::Unseen), None, inside),
+            _ => self.piece(id, part, absent(self.model, id, part.0), None, inside),
         }
     }
 
@@ -447,11 +469,13 @@ impl Walk<'_> {
     /// have stopped the thread.
     fn slept(&self, id: ThreadId, interval: &Interval) -> Option<Slept> {
         let leaf = match interval.state {
-            State::Blocked(Sleep::Stopped, _) => Leaf::Continue,
-            State::Blocked(Sleep::Traced, _) => Leaf::Tracer,
-            _ => return self.beside.slept(id, interval),
+            State::Blocked(sleep, _) => stopped(sleep),
+            _ => None,
         };
-        Some(Slept { leaf, alone: true })
+        match leaf {
+            Some(leaf) => Some(Slept { leaf, alone: true }),
+            None => self.beside.slept(id, interval),
+        }
     }
 
     /// Adds the first part of a wait, before the disk had the request whose completion ended the wait. Returns the end
@@ -519,7 +543,7 @@ impl Walk<'_> {
     }
 
     fn may_follow(&self, id: ThreadId) -> bool {
-        self.chain.len() < DEPTH && !self.chain.contains(&id)
+        self.stores != Stores::OwnWaits && self.chain.len() < DEPTH && !self.chain.contains(&id)
     }
 
     fn piece(
@@ -530,7 +554,7 @@ impl Walk<'_> {
         cpu: Option<u32>,
         inside: (u64, u64),
     ) {
-        if begin < end && self.stores != Stores::Waits {
+        if begin < end && matches!(self.stores, Stores::Pieces | Stores::All) {
             self.pieces.push(Piece {
                 begin,
                 end,
@@ -542,6 +566,15 @@ impl Walk<'_> {
             });
         }
     }
+}
+
+/// The cause of a time from `from` on in which a thread has no intervals: no event names it yet, or it has ended.
+pub(super) fn absent(model: &Model, id: ThreadId, from: u64) -> Cause {
+    let ended = model.thread(id).and_then(|thread| thread.ended);
+    Cause::Unknown(match ended.unwrap_or(u64::MAX).min(model.span.1) <= from {
+        true => Unrecorded::Ended,
+        false => Unrecorded::Unseen,
+    })
 }
 
 /// The part of a wait in which a helper's activity explains it.

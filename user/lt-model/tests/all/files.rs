@@ -2,9 +2,13 @@
 
 //! The files that system calls work on, from lists of events with known results.
 
-use lt_model::{Access, Builder, FileEvent, FilePath, SwitchedOut, What};
+use lt_model::{
+    Access, Builder, CallFile, Event, FileEvent, FilePath, Model, SwitchedOut, What, why,
+};
+use proptest::prelude::*;
 
-use crate::made::{S, at, switch};
+use crate::anything::{At, events};
+use crate::made::{S, at, switch, waking};
 
 /// `CLONE_FILES`
 const FILES: u64 = 0x400;
@@ -59,10 +63,14 @@ impl Script {
         self.builder.feed(&switch(self.now, cpu, prev, out, next));
     }
 
-    fn loses(&mut self, cpu: u32) {
+    fn feeds(&mut self, cpu: u32, what: What<'static>) {
         self.now += 1;
-        let what = What::Lost { until: self.now };
         self.builder.feed(&at(self.now, cpu, what));
+    }
+
+    fn loses(&mut self, cpu: u32) {
+        let until = self.now + 1;
+        self.feeds(cpu, What::Lost { until });
     }
 
     fn begins(&mut self, cpu: u32, name: &'static str, access: Access<'_>) {
@@ -134,11 +142,18 @@ impl Script {
 
     /// The files of all reads; `-` if not known.
     fn files(self) -> String {
+        self.shown(|_| "-".into())
+    }
+
+    /// The files of all reads; if not known, what `or` makes of the descriptor.
+    fn shown(self, or: impl Fn(Option<i32>) -> String) -> String {
         let model = self.builder.finish();
         let file = |(tid, begin, end): (i32, u64, u64)| {
             let mut threads = model.by_tid(tid);
             let file = threads.find_map(|thread| model.file(thread, begin, end));
-            file.map_or("-", |file| model.file_name(file))
+            let name = file.and_then(CallFile::name);
+            let descriptor = file.and_then(CallFile::descriptor);
+            name.map_or_else(|| or(descriptor), |name| model.file_name(name).to_string())
         };
         let files: Vec<_> = self.reads.into_iter().map(file).collect();
         files.join(" ")
@@ -544,6 +559,140 @@ fn names_have_a_limited_size() {
     }
     assert!(s.builder.bytes() < 3 << 20, "{}", s.builder.bytes());
     assert_eq!(s.files(), "/file-0 -");
+}
+
+#[test]
+fn a_call_on_an_unknown_file_has_its_descriptor() {
+    let mut s = Script::new();
+    s.reads(0, &[3]);
+    s.opens(0, "/a", 3);
+    s.reads(0, &[3]);
+    // The number is the call's own argument, even if another thread closes the descriptor meanwhile.
+    s.begins(0, "read", Access::On(3));
+    let begin = s.now;
+    s.closes(1, 3);
+    s.ends(0, "read", 1);
+    s.reads.push((s.running[0], begin, s.now));
+    // The file is not behind the descriptor of its directory.
+    s.begins(0, "fstatat", Access::Path(path("b", Some(3))));
+    let begin = s.now;
+    s.ends(0, "fstatat", 0);
+    s.reads.push((s.running[0], begin, s.now));
+    assert_eq!(descriptors(s), "3 /a 3 -");
+}
+
+/// The descriptors of all reads.
+fn descriptors(s: Script) -> String {
+    s.shown(|fd| fd.map_or("-".into(), |fd| fd.to_string()))
+}
+
+#[test]
+fn a_thread_is_explained_without_the_files_of_others_while_it_is_awake() {
+    for (only, expected) in [(None, "3 3 3 3 3 3"), (Some(7), "- 3 3 3 - -")] {
+        let mut builder = Builder::new();
+        if let Some(tid) = only {
+            builder.explains_only(tid);
+        }
+        let mut s = Script::with(builder);
+        s.reads(1, &[3]);
+        s.reads(0, &[3]);
+        s.runs(0, 0, S);
+        s.reads(1, &[3]);
+        s.begins(1, "read", Access::On(3));
+        let begin = s.now;
+        s.runs(0, 7, S);
+        s.ends(1, "read", 1);
+        s.reads.push((8, begin, s.now));
+        s.reads(1, &[3]);
+        s.runs(0, 0, SwitchedOut::Dead);
+        s.reads(1, &[3]);
+        assert_eq!(descriptors(s), expected);
+    }
+}
+
+#[test]
+fn a_thread_is_explained_with_the_files_of_its_creator_and_of_the_owner_of_its_lock() {
+    let mut builder = Builder::new();
+    builder.explains_only(9);
+    let mut s = Script::with(builder);
+    let (child, name) = (9, &b""[..]);
+    s.reads(1, &[3]);
+    s.feeds(1, What::Fork { child, name });
+    s.runs(0, 9, S);
+    s.reads(1, &[3]);
+    // 9 spins until 8 hands over the lock.
+    let futex = |op| What::Futex { op, address: 16 };
+    s.feeds(0, futex(6));
+    s.reads(1, &[3]);
+    s.feeds(1, futex(7));
+    s.now += 1;
+    s.builder.feed(&waking(s.now, 1, 9));
+    s.feeds(1, What::Return);
+    s.feeds(0, What::Return);
+    s.reads(1, &[3]);
+    assert!(!s.builder.has_several(9));
+    assert_eq!(descriptors(s), "3 - 3 -");
+}
+
+#[test]
+fn a_number_that_is_used_again_belongs_to_several_threads() {
+    let mut s = Script::new();
+    let (child, name) = (9, &b""[..]);
+    for is_again in [false, true] {
+        s.feeds(1, What::Fork { child, name });
+        assert_eq!(s.builder.has_several(9), is_again);
+    }
+}
+
+/// Any events, with calls that each work on a descriptor of their own. `only` is the only thread that is explained.
+fn with_calls(events: &[At], only: Option<i32>) -> Builder {
+    let mut builder = Builder::new();
+    builder.has_all_calls();
+    if let Some(tid) = only {
+        builder.explains_only(tid);
+    }
+    for (fd, (time, cpu, what)) in (0..).zip(events) {
+        let (time, cpu, what) = (*time, *cpu, *what);
+        builder.feed(&Event { time, cpu, what });
+        let (access, call) = (Access::On(fd), &b"read"[..]);
+        let event = match what {
+            What::Call { .. } | What::Futex { .. } => FileEvent::Call { call, access },
+            What::Return => FileEvent::Return {
+                call: None,
+                result: None,
+            },
+            _ => continue,
+        };
+        builder.feed_file(time, cpu, &event);
+    }
+    builder
+}
+
+proptest! {
+    #[test]
+    fn the_explanation_of_a_thread_has_all_its_files(
+        events in events(), from in 0..60u64, took in 1..60u64, tid in 1..6i32
+    ) {
+        let [whole, part] = [None, Some(tid)].map(|only| with_calls(&events, only));
+        let is_one = !part.has_several(tid);
+        let (whole, part, to) = (whole.finish(), part.finish(), from + took);
+        for id in whole.by_tid(tid).filter(|_| is_one) {
+            let files = |model: &Model| {
+                let path = why::path(model, id, from, to);
+                let file = |p: &why::Piece| (*p, model.file(p.thread, p.begin, p.end));
+                path.iter().map(file).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(files(&part), files(&whole));
+            let segments = why::delays(&whole, id, from, to);
+            for wait in segments.iter().flat_map(|of| &of.waits) {
+                if let Some(by) = wait.by {
+                    let states = |model| why::states(model, by, wait.begin, wait.end);
+                    prop_assert_eq!(states(&part), states(&whole));
+                }
+            }
+            prop_assert_eq!(why::delays(&part, id, from, to), segments);
+        }
+    }
 }
 
 #[test]

@@ -160,7 +160,10 @@ fn a_number_that_is_used_again_is_another_thread() {
         told(&m, 9),
         "made by 7: 1..2 waiting, 2..4 running | made by 8: 6..7 waiting, 7..8 running, 8..9 blocked | made by 8: 9..10 waiting"
     );
-    let dead: Vec<_> = m.by_tid(9).map(|id| m.thread(id).unwrap().dead).collect();
+    let dead: Vec<_> = m
+        .by_tid(9)
+        .map(|id| m.thread(id).unwrap().ended.is_some())
+        .collect();
     assert_eq!(dead, [true, true, false]);
     assert!(m.by_tid(9).all(|id| m.thread(id).unwrap().born));
 }

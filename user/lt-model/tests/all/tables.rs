@@ -14,16 +14,16 @@ mod syscalls;
 mod work;
 
 use lt_model::tables::{
-    Analysis, Block, BlockStage, Builder, By, Case, Extra, File, Key, Kind, Missed, Object,
+    Analysis, Block, BlockStage, Builder, By, Case, Extra, File, InCall, Key, Kind, Missed, Object,
     Operation, Packet, PacketEnd, PacketEvents, PacketStage, Range, Reclaim, Recorded, Row, Seen,
-    Step, Table, Tables, WokenBy, Work, WorkStage,
+    Step, Table, Tables, TaskId, Trigger, Work, WorkStage,
 };
 use lt_model::{Access, Disk, Event, FileEvent, FilePath, What};
 
 use crate::made::{R, S, at, switch, waking};
 
 const WAKEUPS: Analysis = Analysis::Wakeups { wakings: true };
-const SLEEPS: Analysis = Analysis::Sleeps(Recorded {
+const RECORDED: Recorded = Recorded {
     wakings: true,
     handlers: true,
     softirqs: true,
@@ -32,7 +32,12 @@ const SLEEPS: Analysis = Analysis::Sleeps(Recorded {
     wheel: true,
     calls: false,
     vectors: false,
-});
+};
+const SLEEPS: Analysis = Analysis::Sleeps(RECORDED);
+const WORK: Analysis = Analysis::Work {
+    recorded: RECORDED,
+    ends: true,
+};
 
 fn of(event: Event<'static>) -> Seen<'static> {
     let Event { time, cpu, what } = event;
@@ -63,6 +68,21 @@ fn tables(analysis: Analysis, all: &[Seen<'static>]) -> Vec<Table> {
 
 fn find(tables: &[Table], kind: Kind) -> &Table {
     tables.iter().find(|table| table.kind == kind).unwrap()
+}
+
+/// The sums of the rows by CPU, in order of the CPUs.
+fn by_cpu(analysis: Analysis, all: &[Seen<'static>]) -> Vec<(Kind, u32, u64)> {
+    let mut sums = Vec::new();
+    for table in tables_of(analysis, Range::all(9), Some(By::Cpu), all).tables {
+        for ((_, key), row) in &table.rows {
+            match key {
+                Key::Cpu(cpu) => sums.push((table.kind, *cpu, row.sums.sum)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    sums.sort_by_key(|(_, cpu, _)| *cpu);
+    sums
 }
 
 /// The durations, in order of their starts.

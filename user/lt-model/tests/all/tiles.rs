@@ -20,7 +20,7 @@ proptest! {
             for pair in intervals.windows(2) {
                 prop_assert_eq!(pair[0].end, pair[1].begin, "{:?}", thread);
             }
-            if let (false, Some((begin, end))) = (thread.dead, thread.span()) {
+            if let (None, Some((begin, end))) = (thread.ended, thread.span()) {
                 prop_assert_eq!(end, m.span.1);
                 prop_assert!(begin >= m.span.0);
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -69,6 +70,8 @@ fn rows_come_back_in_order_over_several_row_groups() {
     let file = dir
         .path()
         .join("intervals/host=web3/4fd49bd2-21.irq.softirq.parquet");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
     let (rows, groups) = rows(&file);
     assert_eq!(groups, 3);
     assert!(rows.into_iter().eq((0..count).map(interval)));
@@ -137,6 +140,28 @@ fn a_run_that_does_not_finish_leaves_nothing() {
     );
     drop((first, sheet));
     assert_eq!(names(dir.path()), [""; 0]);
+}
+
+#[test]
+fn what_a_killed_run_left_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let batch = batch(dir.path());
+    let mut sheet = batch.sheet::<Interval>("irq", "softirq").unwrap();
+    sheet.push(interval(1)).unwrap();
+    let host = partition(dir.path(), "intervals", "web3");
+    for name in [".left.part", ".other", "other.part"] {
+        fs::write(host.join(name), "").unwrap();
+    }
+    assert_eq!(remove_left(dir.path(), "web4"), 0);
+    assert_eq!([(); 2].map(|()| remove_left(dir.path(), "web3")), [1, 0]);
+    // The file of a run that has not ended, and files with other names, remain.
+    assert_eq!(names(dir.path()).len(), 3);
+    assert!(!host.join(".left.part").exists());
+    drop(sheet);
+    assert_eq!(
+        names(dir.path()),
+        ["intervals/.other", "intervals/other.part"]
+    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use lt_common::out;
 use lt_model::why::{self, Cause, Segment, Wait, Waited};
-use lt_model::{FileName, ThreadId};
+use lt_model::{CallFile, Context, State, ThreadId};
 use lt_proc::Nanos;
 
 use super::super::args::DelaysArgs;
@@ -44,16 +44,22 @@ struct Node<'w> {
     reason: usize,
 }
 
-/// The reason for a wait: the thread, the kind of wait, the file, the thread or cause behind the wait, and the reasons
-/// for the waits below it.
-type Reason = (
-    ThreadId,
-    Waited,
-    Option<FileName>,
-    Option<ThreadId>,
-    Option<Cause>,
-    Vec<usize>,
-);
+/// The reason for a wait. The texts of waits with one reason differ only in the state of the waker.
+#[derive(PartialEq, Eq, Hash)]
+struct Reason {
+    thread: ThreadId,
+    kind: Waited,
+    file: Option<CallFile>,
+    /// The thread that the chain follows.
+    by: Option<ThreadId>,
+    /// The thread that ended the wait.
+    woken_by: Option<ThreadId>,
+    cause: Option<Cause>,
+    /// Whether the wait had not ended when the recording ended.
+    open: bool,
+    /// The reasons for the waits below it.
+    below: Vec<usize>,
+}
 
 /// The rows so far.
 struct Rows<'r> {
@@ -64,6 +70,9 @@ struct Rows<'r> {
     /// For each reason, the number of its first row.
     shown: HashMap<usize, usize>,
 }
+
+/// The state of a thread that wakes another, if no more is known.
+const WORKING: &str = " while working";
 
 fn took(wait: &Wait) -> u64 {
     wait.end - wait.begin
@@ -86,7 +95,7 @@ impl Report<'_> {
             shown: HashMap::new(),
         };
         for segment in self.segments {
-            let (nodes, short) = forest(segment, &part, &mut reasons);
+            let (nodes, short) = forest(self, segment, &part, &mut reasons);
             rows.siblings(&nodes, 0);
             rows.left_out(short, 0);
         }
@@ -94,45 +103,77 @@ impl Report<'_> {
             return vec!["No wait is recorded.".into()];
         }
         let mut lines = vec![format!("Waits and what ended them{}", at_least(part.least))];
-        lines.extend(table(&["NR", "FROM", "TOOK", "WAIT"], &rows.rows));
+        lines.extend(table(&["NR", "FROM", "TO", "TOOK", "WAIT"], &rows.rows));
         lines
     }
 
-    /// `in read: woken by server/526`, preceded by the name of the thread unless `own` is set.
+    /// `in read: woken by server/526 while working in write`, preceded by the name of the thread unless `own` is set.
     pub(super) fn wait_text(&self, wait: &Wait, own: bool) -> String {
+        self.text_with_state(wait, own, &self.state_of_waker(wait))
+    }
+
+    /// As [`Self::wait_text`], with this text about the state of the waker.
+    fn text_with_state(&self, wait: &Wait, own: bool, state: &str) -> String {
         let words = self.words();
         let who = match own {
             true => String::new(),
             false => words.name(wait.thread) + " ",
         };
-        let waker = wait.waker.and_then(|waker| self.model.waker(waker));
-        let by = waker.and_then(|waker| waker.by());
+        let by = self.woken_by(wait);
         let file = wait.file.map(|file| format!(" of {}", words.file(file)));
         let place = match wait.kind {
             Waited::Blocked(call) => within(&words, call, false) + &file.unwrap_or_default(),
             Waited::Spun => "spins for a lock".into(),
             Waited::Unborn => "not created yet".into(),
         };
-        let open = wait.waker.is_none() && wait.until == self.model.span.1;
         let end = match (wait.kind, by) {
             (Waited::Spun, Some(by)) => format!("handed over by {}", words.name(by)),
             (Waited::Unborn, Some(by)) => format!("created by {}", words.name(by)),
-            _ => end(&words, cause_of(wait), by, open),
+            _ => end(&words, cause_of(wait), by, self.is_open(wait)),
         };
         let helper = wait.by.filter(|_| wait.cause.is_some());
         let helper = helper.map(|by| format!(", handled by {}", words.name(by)));
-        format!("{who}{place}: {end}{}", helper.unwrap_or_default())
+        format!("{who}{place}: {end}{state}{}", helper.unwrap_or_default())
+    }
+
+    /// Whether a wait had not ended when the recording ended.
+    fn is_open(&self, wait: &Wait) -> bool {
+        wait.waker.is_none() && wait.until == self.model.span.1
+    }
+
+    /// ` while working in write`: the state of a waker at the wakeup; empty if no thread ended the wait.
+    fn state_of_waker(&self, wait: &Wait) -> String {
+        let waker = wait.waker.and_then(|waker| self.model.waker(waker));
+        let (Some(waker), Some(by)) = (waker, self.woken_by(wait)) else {
+            return String::new();
+        };
+        if let Some(Context::Softirq { vector, .. }) = waker.context {
+            return format!(" while working in softirq {}", vector.name());
+        }
+        // A thread that is not part of the chain, or that acted after the range, may not have been kept.
+        let is_kept = wait.by == Some(by) && waker.time <= wait.end;
+        let thread = self.model.thread(by).filter(|_| is_kept);
+        let before = waker.time.saturating_sub(1);
+        let state = thread.and_then(|thread| thread.between(before, waker.time).next_back());
+        match state.map(|interval| interval.state) {
+            Some(State::Running(Some(call))) => {
+                format!(" while working in {}", self.words().text(call))
+            }
+            // Only a thread that runs can wake another.
+            _ => WORKING.into(),
+        }
     }
 }
 
 /// The waits of a segment that are shown, as nodes; and the number and total of the short waits.
 fn forest<'w>(
+    report: &Report<'_>,
     segment: &'w Segment,
     part: &Part,
     reasons: &mut HashMap<Reason, usize>,
 ) -> (Vec<Node<'w>>, (usize, u64)) {
     let mut waits = segment.waits.as_slice();
-    let all = nodes(&mut waits, 0, part, reasons);
+    let all = nodes(report, &mut waits, 0, part, reasons);
     (all.below, all.short)
 }
 
@@ -146,6 +187,7 @@ struct Below<'w> {
 
 /// Consumes the waits of this depth, each with the waits below it.
 fn nodes<'w>(
+    report: &Report<'_>,
     waits: &mut &'w [Wait],
     depth: usize,
     part: &Part,
@@ -154,7 +196,7 @@ fn nodes<'w>(
     let mut found = Below::default();
     while let Some((wait, rest)) = waits.split_first().filter(|(wait, _)| wait.depth >= depth) {
         *waits = rest;
-        let inner = nodes(waits, wait.depth + 1, part, reasons);
+        let inner = nodes(report, waits, wait.depth + 1, part, reasons);
         if depth > part.depth {
             found.deeper += 1 + inner.deeper;
             continue;
@@ -166,14 +208,16 @@ fn nodes<'w>(
         }
         let mut below: Vec<_> = inner.below.iter().map(|node| node.reason).collect();
         below.dedup();
-        let reason: Reason = (
-            wait.thread,
-            wait.kind,
-            wait.file,
-            wait.by,
-            wait.cause,
+        let reason = Reason {
+            thread: wait.thread,
+            kind: wait.kind,
+            file: wait.file,
+            by: wait.by,
+            woken_by: report.woken_by(wait),
+            cause: wait.cause,
+            open: report.is_open(wait),
             below,
-        );
+        };
         let next = reasons.len();
         found.below.push(Node {
             wait,
@@ -197,8 +241,16 @@ impl Rows<'_> {
             let number = self.next;
             self.next += 1;
             let first = run.first().map_or(longest.wait, |node| node.wait);
+            let last = run.last().map_or(longest.wait, |node| node.wait);
             let own = depth == 0 && self.report.segments.len() == 1;
-            let mut text = self.report.wait_text(longest.wait, own);
+            let state = self.report.state_of_waker(longest.wait);
+            let is_common = |node: &Node<'_>| self.report.state_of_waker(node.wait) == state;
+            let state = match run.iter().all(is_common) {
+                true => state.as_str(),
+                // The waker was in different states, and was working in each of them.
+                false => WORKING,
+            };
+            let mut text = self.report.text_with_state(longest.wait, own, state);
             if run.len() > 1 {
                 let (count, most) = (out::thousands(run.len() as u64), Nanos(took(longest.wait)));
                 text += &format!("; {count} times, up to {most}");
@@ -213,7 +265,8 @@ impl Rows<'_> {
                 text += &format!("; the waits below are those of row {earlier}");
             }
             let total = run.iter().map(|node| took(node.wait)).sum();
-            self.push(Some((number, first.begin, total)), depth, text);
+            let range = (first.begin, last.end);
+            self.push(Some((number, range, total)), depth, text);
             if earlier.is_some() {
                 continue;
             }
@@ -235,11 +288,12 @@ impl Rows<'_> {
         }
     }
 
-    fn push(&mut self, cells: Option<(usize, u64, u64)>, depth: usize, text: String) {
-        let cells = cells.map_or_else(Default::default, |(number, from, took)| {
+    fn push(&mut self, cells: Option<(usize, (u64, u64), u64)>, depth: usize, text: String) {
+        let cells = cells.map_or_else(Default::default, |(number, (from, to), took)| {
             [
                 number.to_string(),
                 from.to_string(),
+                to.to_string(),
                 Nanos(took).to_string(),
             ]
         });
@@ -274,7 +328,7 @@ impl Rows<'_> {
         let until = wait.waker.and_then(|waker| model.waker(waker));
         let until = until.map_or(wait.end, |waker| waker.time.clamp(wait.begin, wait.end));
         let states = why::states(model, by, wait.begin, until);
-        let tree = Tree::new(&self.report.words(), &states, &mut 0);
+        let tree = Tree::new(&self.report.words(), &states, u64::MAX, &mut 0);
         let who = name_at(model, by, self.report.range.1);
         let when = match is_longest {
             true => "during the longest",

@@ -2,8 +2,8 @@
 
 //! The report for programs: all stays and all waits; times are ns of the trace's clock.
 
-use lt_model::Class;
 use lt_model::why::{Segment, Stay, Wait, Waited};
+use lt_model::{CallFile, Class};
 use serde::Serialize;
 
 use super::super::show::{CauseJson, Thread};
@@ -30,17 +30,17 @@ struct Part {
     waits: Vec<WaitJson>,
 }
 
-/// The time of each class, ns; the times add up to the time of the segment.
+/// The time of each class, ns; the times add up to the time of the segment, or of the thread.
 #[derive(Serialize, Default)]
-struct Sums {
-    working: u64,
-    interrupted: u64,
-    blocked: u64,
-    unknown: u64,
+pub(super) struct Sums {
+    pub(super) working: u64,
+    pub(super) interrupted: u64,
+    pub(super) blocked: u64,
+    pub(super) unknown: u64,
 }
 
 #[derive(Serialize)]
-struct State {
+pub(super) struct State {
     begin: u64,
     end: u64,
     class: &'static str,
@@ -48,6 +48,9 @@ struct State {
     /// The file of the system call.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
+    /// The descriptor of the system call, if its file is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    descriptor: Option<i32>,
     /// The thread that ended the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     woken_by: Option<Thread>,
@@ -73,6 +76,9 @@ struct WaitJson {
     syscall: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
+    /// The descriptor of the system call, if its file is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    descriptor: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     woken_by: Option<Thread>,
 }
@@ -96,7 +102,7 @@ impl Report<'_> {
     fn part(&self, segment: &Segment) -> Part {
         let words = self.words();
         let mut sums = Sums::default();
-        for stay in &segment.states {
+        for stay in segment.states.iter() {
             *match stay.class() {
                 Class::Working => &mut sums.working,
                 Class::Interrupted => &mut sums.interrupted,
@@ -109,12 +115,16 @@ impl Report<'_> {
             from: segment.begin,
             to: segment.end,
             sums,
-            states: segment.states.iter().map(|stay| self.state(stay)).collect(),
+            states: segment
+                .states
+                .iter()
+                .map(|stay| self.state(&stay))
+                .collect(),
             waits: segment.waits.iter().map(|wait| self.wait(wait)).collect(),
         }
     }
 
-    fn state(&self, stay: &Stay) -> State {
+    pub(super) fn state(&self, stay: &Stay) -> State {
         let words = self.words();
         State {
             begin: stay.begin,
@@ -122,6 +132,7 @@ impl Report<'_> {
             class: class(stay.class()),
             cause: words.cause_json(stay.cause),
             file: words.file_json(stay.file),
+            descriptor: stay.file.and_then(CallFile::descriptor),
             woken_by: stay.by.map(|by| words.thread_json(by)),
             outside: stay.outside,
             open: stay.open,
@@ -143,6 +154,7 @@ impl Report<'_> {
             cause: wait.cause.map(|cause| words.cause_json(cause)),
             syscall: call.map(|call| self.model.names.text(call).to_string()),
             file: words.file_json(wait.file),
+            descriptor: wait.file.and_then(CallFile::descriptor),
             woken_by: self.woken_by(wait).map(|by| words.thread_json(by)),
         }
     }

@@ -32,8 +32,9 @@ impl Report<'_> {
     }
 
     /// Everything that the thread did, and everything that it or its wakers waited for.
-    fn all(&self) -> (Vec<&Stay>, Vec<&Wait>) {
-        let stays = self.segments.iter().flat_map(|segment| &segment.states);
+    fn all(&self) -> (Vec<Stay>, Vec<&Wait>) {
+        let stays = self.segments.iter();
+        let stays = stays.flat_map(|segment| segment.states.iter());
         let waits = self.segments.iter().flat_map(|segment| &segment.waits);
         (stays.collect(), waits.collect())
     }
@@ -69,7 +70,7 @@ impl Report<'_> {
         }
         let names = ["states", "waits of its waker", "waits of that waker"];
         let mut rows = lanes(deepest, names);
-        let bar = |number: usize, stay: &&Stay| (stay.begin, stay.end, number);
+        let bar = |number: usize, stay: &Stay| (stay.begin, stay.end, number);
         if let Some(row) = rows.first_mut() {
             row.bars = (0..).zip(&stays).map(|(i, stay)| bar(i, stay)).collect();
         }
@@ -105,7 +106,7 @@ impl Report<'_> {
     }
 
     fn table_of_states(&self) -> Table {
-        let trees = self.trees();
+        let trees = self.trees(u64::MAX);
         let mut rows = Vec::new();
         for (segment, tree) in self.segments.iter().zip(&trees) {
             let several = self.segments.len() > 1;
@@ -114,7 +115,7 @@ impl Report<'_> {
                 let (begin, end) = node.longest;
                 let label = match depth {
                     0 if several => format!("all of {}", self.words().name(segment.thread)),
-                    _ => node.label.clone(),
+                    _ => node.label.to_string(),
                 };
                 let cells = vec![
                     (node.number as u64).into(),

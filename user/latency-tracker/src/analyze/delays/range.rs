@@ -2,11 +2,11 @@
 
 //! The thread and the range to analyze: from options, and from events in the trace.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use lt_model::{Model, ThreadId};
 
 use super::super::args::DelaysArgs;
-use super::super::{NAMED, choose, words};
+use super::super::thread::named;
 use crate::trace::{Finder, Mark, Point, When};
 
 /// The thread and the range, with a note about the choice.
@@ -29,8 +29,8 @@ pub(super) fn finder(args: &DelaysArgs) -> Finder {
 }
 
 /// Returns an error if --from or --to names an event of one thread: only a complete model shows which thread was
-/// running at an event.
-pub(super) fn needs_no_processor(args: &DelaysArgs) -> Result<()> {
+/// running at an event. `option` is the option due to which the model is not complete.
+pub(super) fn needs_no_processor(args: &DelaysArgs, option: &str) -> Result<()> {
     let points = [&args.from, &args.to].into_iter().flatten();
     for point in points {
         if let Point::Event(Mark {
@@ -39,7 +39,7 @@ pub(super) fn needs_no_processor(args: &DelaysArgs) -> Result<()> {
         }) = point
         {
             bail!(
-                "{name}:{tid} cannot be found with --max-memory, since the first pass does not keep which thread \
+                "{name}:{tid} cannot be found with {option}, since the first pass does not keep which thread \
                  ran where: give its time instead"
             );
         }
@@ -55,8 +55,16 @@ pub(super) fn start(args: &DelaysArgs) -> Option<When> {
     }
 }
 
-/// The requested thread and range.
-pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result<Asked> {
+/// The requested time.
+struct Times {
+    from: u64,
+    /// The end, if an option names it.
+    to: Option<u64>,
+    /// The time of `--event`, and the thread that was running.
+    last: Option<(u64, Option<ThreadId>)>,
+}
+
+fn times(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result<Times> {
     let (begin, end) = model.span;
     let time = |point: &Point, since| -> Result<u64> {
         match point {
@@ -82,8 +90,25 @@ pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result
     if from >= end || to.is_some_and(|to| to <= begin) {
         bail!("the trace is from {begin} to {end}, and does not cover the requested time");
     }
+    Ok(Times { from, to, last })
+}
+
+/// The range, if no thread is requested.
+pub(super) fn of_all(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result<(u64, u64)> {
+    let Times { from, to, .. } = times(model, args, finder)?;
+    let to = to.unwrap_or(model.span.1);
+    ensure!(from < to, "the range from {from} to {to} is empty");
+    Ok((from, to))
+}
+
+/// The requested thread and range.
+pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result<Asked> {
+    let Times { from, to, last } = times(model, args, finder)?;
     let (thread, note) = match (&args.tid, last) {
-        (Some(tid), _) => named(model, tid, from, to)?,
+        (Some(tid), _) => {
+            let (thread, _, note) = named(model, tid, Some(from), to)?;
+            (thread, note)
+        }
         (None, Some((_, Some(thread)))) => (thread, None),
         (None, Some((time, None))) => {
             bail!("no thread is recorded for the event at {time}: name a thread with --tid")
@@ -91,10 +116,8 @@ pub(super) fn asked(model: &Model, args: &DelaysArgs, finder: &Finder) -> Result
         (None, None) => bail!("no thread: name one with --tid or --event"),
     };
     let last = model.thread(thread).and_then(lt_model::Thread::span);
-    let to = to.or(last.map(|(_, end)| end)).unwrap_or(end);
-    if from >= to {
-        bail!("the range from {from} to {to} is empty");
-    }
+    let to = to.or(last.map(|(_, end)| end)).unwrap_or(model.span.1);
+    ensure!(from < to, "the range from {from} to {to} is empty");
     Ok(Asked {
         thread,
         from,
@@ -118,118 +141,4 @@ fn event(
             of.unwrap_or_default()
         )
     })
-}
-
-/// Finds the thread with that number, or with that name at the end of the range: a new thread starts with its
-/// parent's name.
-fn named(
-    model: &Model,
-    text: &str,
-    from: u64,
-    to: Option<u64>,
-) -> Result<(ThreadId, Option<String>)> {
-    if let Ok(tid) = text.parse() {
-        let (thread, _, note) = choose(model, tid, Some(from), to)?;
-        return Ok((thread, note));
-    }
-    let until = to.unwrap_or(u64::MAX);
-    let is_named = |id: &ThreadId| {
-        let thread = model.thread(*id);
-        thread.is_some_and(|thread| {
-            let name = thread.name_at(until).map(|name| model.names.text(name));
-            let there = thread.span().is_some_and(|(a, b)| a < until && b > from);
-            there && name == Some(text)
-        })
-    };
-    let all = (0..model.threads.len() as u32).map(ThreadId);
-    let found: Vec<_> = all.filter(is_named).collect();
-    match found[..] {
-        [one] => Ok((one, None)),
-        [] => bail!(not_there(model, text, from, to)),
-        _ => {
-            let names = found.iter().take(NAMED).map(|id| words::name(model, *id));
-            let names: Vec<_> = names.collect();
-            let more = if found.len() > NAMED { ", ..." } else { "" };
-            bail!(
-                "{} threads are named {text}: use the number of one with --tid: {}{more}",
-                found.len(),
-                names.join(", ")
-            )
-        }
-    }
-}
-
-/// Explains why no thread has that name in the range: the name is nowhere in the trace, or only at another time.
-fn not_there(model: &Model, text: &str, from: u64, to: Option<u64>) -> String {
-    let to = to.unwrap_or(model.span.1);
-    let is_named = |id: &ThreadId| {
-        let thread = model.thread(*id);
-        thread.is_some_and(|thread| {
-            let mut names = thread.names();
-            names.any(|name| model.names.text(name) == text)
-        })
-    };
-    let all = (0..model.threads.len() as u32).map(ThreadId);
-    let span = |id: ThreadId| Some((id, model.thread(id)?.span()?));
-    let named: Vec<_> = all.filter(is_named).filter_map(span).collect();
-    let Some((first, (begin, end))) = named.first().copied() else {
-        return format!(
-            "no thread named {text} in the trace; {}",
-            super::super::busiest(model)
-        );
-    };
-    let number = model.thread(first).map_or(0, |thread| thread.tid);
-    let (thread, has) = match named.len() {
-        1 => (format!("thread {text}/{number} is"), "has"),
-        n => (format!("{n} threads named {text} are"), "have"),
-    };
-    if named.iter().any(|(_, (a, b))| *a < to && *b > from) {
-        return format!(
-            "{thread} in the trace, but {has} another name at {to}, the end of the range: use --tid {number}"
-        );
-    }
-    let place = match named.len() {
-        1 => format!("from {begin} to {end}"),
-        _ => format!("the first from {begin} to {end}"),
-    };
-    format!(
-        "{thread} in the trace ({place}), but not in the range from {from} to {to}: widen --from or --to"
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::super::made::{R, S, at, model, switch};
-    use super::*;
-    use lt_model::What;
-
-    #[test]
-    fn a_thread_outside_of_the_range_is_not_called_missing() {
-        let (child, name) = (9, b"new" as &[u8]);
-        let model = model(&[
-            switch(0, 0, 0, R, 7),
-            at(500, 0, What::Fork { child, name }),
-            switch(600, 0, 7, S, 9),
-            switch(700, 0, 9, S, 7),
-        ]);
-        let called = model.thread(model.by_tid(9).next().unwrap()).unwrap();
-        let name = model.names.text(called.name_at(700).unwrap());
-        assert_eq!(
-            not_there(&model, name, 0, Some(400)),
-            format!(
-                "thread {name}/9 is in the trace (from 500 to 700), but not in the range from 0 to 400: widen --from \
-                 or --to"
-            )
-        );
-        let named = |to| {
-            format!(
-                "thread {name}/9 is in the trace, but has another name at {to}, the end of the range"
-            )
-        };
-        assert!(not_there(&model, name, 0, Some(550)).starts_with(&named(550)));
-        assert!(
-            not_there(&model, "nobody", 0, Some(400))
-                .starts_with("no thread named nobody in the trace; ")
-        );
-    }
 }

@@ -13,9 +13,10 @@
 //! ```
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use lt_common::out::thousands;
-use lt_model::why::{Cause, Stay};
+use lt_model::why::{Cause, Stay, Stays};
 use lt_model::{Class, Name};
 use lt_proc::Nanos;
 
@@ -28,38 +29,47 @@ const RARE: u64 = 1000;
 /// Maximum number of states that are shown below a state.
 const MOST: usize = 12;
 
-/// A state, with the states that it is divided into.
+/// A state, with the states that it is divided into. There may be as many states as files.
 pub(super) struct Tree {
     pub(super) number: usize,
-    pub(super) label: String,
+    pub(super) label: Rc<str>,
     pub(super) time: u64,
     /// Number of stays.
     pub(super) count: usize,
     /// Start and end of the longest stay; the last one, if several are equally long.
     pub(super) longest: (u64, u64),
-    /// Start and end of the stays that are in no state below, in time order.
+    /// Start and end of the kept stays that are in no state below.
     stays: Vec<(u64, u64)>,
     pub(super) below: Vec<Tree>,
 }
 
+/// The place of each node among the nodes below its upper node, by the number of the upper node and the label. Nodes are
+/// numbered in the order in which they are added; the top has the number 0.
+type Known = HashMap<(usize, Rc<str>), usize>;
+
 impl Tree {
-    /// The tree of these stays. Its nodes get the numbers from `next` on.
-    pub(super) fn new(words: &Shown<'_>, stays: &[Stay], next: &mut usize) -> Self {
-        let mut tree = Self::empty("all".into());
-        // A thread has many stays of a few kinds.
-        let mut branches = HashMap::new();
-        for stay in stays {
-            let kind = (stay.cause, stay.by, stay.file, stay.outside, stay.open);
-            let labels = branches.entry(kind).or_insert_with(|| branch(words, stay));
-            tree.add(labels, stay);
+    /// The tree of these stays, which keeps the start and end of each that takes at least `least`. Its nodes get the
+    /// numbers from `next` on.
+    pub(super) fn new(words: &Shown<'_>, stays: &Stays, least: u64, next: &mut usize) -> Self {
+        let mut tree = Self::empty(0, "all".into());
+        let mut known = Known::new();
+        // Of each kind, the places that lead to its node.
+        let mut kinds: Vec<Box<[usize]>> = Vec::new();
+        for (number, stay) in stays.numbered() {
+            if number == kinds.len() {
+                kinds.push(tree.places(&branch(words, &stay), &mut known));
+            }
+            if let Some(places) = kinds.get(number) {
+                tree.add(places, (stay.begin, stay.end), least);
+            }
         }
         tree.finish(next);
         tree
     }
 
-    fn empty(label: String) -> Self {
+    fn empty(number: usize, label: Rc<str>) -> Self {
         Self {
-            number: 0,
+            number,
             label,
             time: 0,
             count: 0,
@@ -69,22 +79,39 @@ impl Tree {
         }
     }
 
-    fn add(&mut self, branch: &[String], stay: &Stay) {
-        self.time += stay.took();
-        self.count += 1;
-        if stay.took() >= self.longest() {
-            self.longest = (stay.begin, stay.end);
+    /// The places, from the top down, of the nodes with these labels. New nodes are added.
+    fn places(&mut self, branch: &[String], known: &mut Known) -> Box<[usize]> {
+        let mut places = Vec::with_capacity(branch.len());
+        let mut node = self;
+        for label in branch {
+            let label: Rc<str> = label.as_str().into();
+            let new = known.len() + 1;
+            let entry = known.entry((node.number, Rc::clone(&label)));
+            let place = *entry.or_insert(node.below.len());
+            if place == node.below.len() {
+                // Many nodes have a single node below.
+                node.below.reserve_exact(usize::from(place == 0));
+                node.below.push(Self::empty(new, label));
+            }
+            places.push(place);
+            node = &mut node.below[place];
         }
-        let Some((label, rest)) = branch.split_first() else {
-            self.stays.push((stay.begin, stay.end));
-            return;
-        };
-        let place = self.below.iter().position(|node| node.label == *label);
-        let place = place.unwrap_or_else(|| {
-            self.below.push(Self::empty(label.clone()));
-            self.below.len() - 1
-        });
-        self.below[place].add(rest, stay);
+        places.into()
+    }
+
+    /// Adds a stay to the node to which these places lead, and to all nodes above. The node keeps the start and the end
+    /// of a stay that takes at least `least`.
+    fn add(&mut self, places: &[usize], (begin, end): (u64, u64), least: u64) {
+        self.time += end - begin;
+        self.count += 1;
+        if end - begin >= self.longest() {
+            self.longest = (begin, end);
+        }
+        match places.split_first() {
+            Some((place, rest)) => self.below[*place].add(rest, (begin, end), least),
+            None if end - begin >= least => self.stays.push((begin, end)),
+            None => {}
+        }
     }
 
     /// Sorts the nodes by time, and numbers them.
@@ -106,11 +133,10 @@ impl Tree {
         self.longest.1 - self.longest.0
     }
 
-    /// Start and end of all stays that take at least `least`, the longest first, then in time order.
-    fn stays(&self, least: u64) -> Vec<(u64, u64)> {
+    /// Start and end of the kept stays, the longest first, then in time order.
+    fn stays(&self) -> Vec<(u64, u64)> {
         let mut stays = Vec::new();
         self.each(0, &mut |node, _| stays.extend(&node.stays));
-        stays.retain(|(begin, end)| end - begin >= least);
         stays.sort_unstable_by_key(|(begin, end)| (std::cmp::Reverse(end - begin), *begin));
         stays
     }
@@ -144,7 +170,7 @@ impl Tree {
             number,
             std::slice::from_ref(self),
             depth,
-            self.label.clone(),
+            self.label.to_string(),
         ));
         let frequent = self.below.iter().take_while(|node| node.time >= of / RARE);
         let mut shown = frequent.count().min(MOST);
@@ -162,13 +188,19 @@ impl Tree {
         }
     }
 
-    /// `working 49.80ms (user mode 49.80ms), interrupted 3.00us (runnable, waiting for a CPU 3.00us)`.
+    /// `working 49.80ms (user mode 49.80ms), interrupted 3.00us (runnable, waiting for a CPU 3.00us)`. Further states are
+    /// summed up: `and 4 more 2.00us`.
     pub(super) fn sentence(&self) -> String {
         /// Maximum number of nodes named below each node.
         const NAMED: usize = 3;
         let part = |node: &Self| format!("{} {}", node.label, Nanos(node.time));
         let with_below = |node: &Self| {
-            let below: Vec<_> = node.below.iter().take(NAMED).map(part).collect();
+            let (named, others) = node.below.split_at(node.below.len().min(NAMED));
+            let mut below: Vec<_> = named.iter().map(part).collect();
+            if !others.is_empty() {
+                let time = Nanos(others.iter().map(|node| node.time).sum());
+                below.push(format!("and {} more {time}", others.len()));
+            }
             format!("{} ({})", part(node), below.join(", "))
         };
         let all: Vec<_> = self.below.iter().map(with_below).collect();
@@ -176,17 +208,18 @@ impl Tree {
     }
 }
 
-/// The longest stays in each state of these trees. A state is skipped if the only state below it has the same stays.
-pub(super) fn longest(trees: &[Tree], top: usize, least: u64) -> Vec<String> {
+/// The longest of the kept stays in each state of these trees. A state is skipped if the only state below it has the
+/// same stays.
+pub(super) fn longest(trees: &[Tree], top: usize) -> Vec<String> {
     let mut rows = Vec::new();
     let mut see = |node: &Tree, depth: usize| {
         let is_same = |below: &Tree| below.count == node.count;
         if depth == 0 || node.below.iter().any(is_same) {
             return;
         }
-        for (place, (begin, end)) in node.stays(least).iter().take(top).enumerate() {
+        for (place, (begin, end)) in node.stays().iter().take(top).enumerate() {
             let (number, text) = match place {
-                0 => (node.number.to_string(), node.label.clone()),
+                0 => (node.number.to_string(), node.label.to_string()),
                 _ => Default::default(),
             };
             rows.push(Row {
@@ -241,7 +274,7 @@ pub(super) fn branch(words: &Shown<'_>, stay: &Stay) -> Vec<String> {
 }
 
 /// The system call of a cause.
-fn call_of(cause: Cause) -> Option<Name> {
+pub(super) fn call_of(cause: Cause) -> Option<Name> {
     match cause {
         Cause::For(_, call) | Cause::Held(_, _, call) | Cause::Blocked(call) => call,
         _ => None,
@@ -267,13 +300,16 @@ pub(super) fn end(
 ) -> String {
     let more = addition(words.model, cause).map(|more| format!("; {more}"));
     let more = more.unwrap_or_default();
+    let not_woken = "not woken before the trace ends";
     match (cause, by) {
+        // For example, it is still stopped.
+        (Cause::For(leaf, _), _) if open => format!("{}{more}; {not_woken}", words.leaf(leaf)),
         (Cause::For(leaf, _), _) => words.leaf(leaf) + &more,
         (Cause::Held(disk, place, _), _) => {
             format!("a request {}{more}", held(words.model, disk, place))
         }
         (_, Some(by)) => format!("woken by {}", words.name(by)),
-        (_, None) if open => "not woken before the trace ends".into(),
+        (_, None) if open => not_woken.into(),
         (Cause::Idle, None) => "idle; the source of its next work is not recorded".into(),
         (_, None) => "the waker is not recorded".into(),
     }
@@ -283,27 +319,66 @@ pub(super) fn end(
 mod tests {
     use super::*;
 
+    /// The tree of stays, each with its labels; it keeps the start and the end of each that takes at least 10.
+    fn tree(stays: &[(&[&str], (u64, u64))]) -> Tree {
+        let mut all = Tree::empty(0, "all".into());
+        let mut known = Known::new();
+        for (labels, stay) in stays {
+            let labels: Vec<String> = labels.iter().map(|label| label.to_string()).collect();
+            let places = all.places(&labels, &mut known);
+            all.add(&places, *stay, 10);
+        }
+        all
+    }
+
+    #[test]
+    fn kinds_with_one_label_are_one_state_with_the_last_of_the_longest_stays() {
+        let times = [(0, 10), (10, 20), (20, 29), (40, 50)];
+        let labels: &[&str] = &["blocked"];
+        let all = tree(&times.map(|time| (labels, time)));
+        assert_eq!(all.below.len(), 1);
+        let node = &all.below[0];
+        assert_eq!((node.count, node.time, node.longest), (4, 39, (40, 50)));
+        // A stay of 9 is too short.
+        assert_eq!(node.stays(), [(0, 10), (10, 20), (40, 50)]);
+    }
+
+    #[test]
+    fn a_label_stands_for_another_state_below_each_state() {
+        let mut all = tree(&[
+            (&["working", "in read"], (0, 10)),
+            (&["blocked", "in read", "/a"], (10, 30)),
+            (&["blocked", "in read", "/b"], (30, 40)),
+            (&["working", "in read"], (40, 45)),
+        ]);
+        all.finish(&mut 0);
+        let mut found = Vec::new();
+        all.each(0, &mut |node, depth| {
+            found.push((node.number, depth, &*node.label, node.time, node.count));
+        });
+        assert_eq!(
+            found,
+            [
+                (0, 0, "all", 45, 4),
+                (1, 1, "blocked", 30, 2),
+                (2, 2, "in read", 30, 2),
+                (3, 3, "/a", 20, 1),
+                (4, 3, "/b", 10, 1),
+                (5, 1, "working", 15, 2),
+                (6, 2, "in read", 15, 2),
+            ]
+        );
+    }
+
     #[test]
     fn stays_of_a_call_without_a_known_file_are_listed_beside_the_only_file() {
-        let mut all = Tree::empty("all".into());
-        let mut add = |labels: &[&str], (begin, end)| {
-            let labels: Vec<String> = labels.iter().map(|label| label.to_string()).collect();
-            let stay = Stay {
-                begin,
-                end,
-                cause: Cause::Running(None),
-                by: None,
-                file: None,
-                outside: false,
-                open: false,
-            };
-            all.add(&labels, &stay);
-        };
-        add(&["working", "in read", "/a"], (0, 10));
-        add(&["working", "in read"], (20, 50));
+        let mut all = tree(&[
+            (&["working", "in read", "/a"], (0, 10)),
+            (&["working", "in read"], (20, 50)),
+        ]);
         all.finish(&mut 0);
         assert_eq!((all.count, all.time, all.longest), (2, 40, (20, 50)));
-        let lines = longest(&[all], 1, 0);
+        let lines = longest(&[all], 1);
         assert_eq!(
             lines,
             [

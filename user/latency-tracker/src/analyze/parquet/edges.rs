@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The rows of `analyze path` and `analyze delays`, made from their JSON, so that rows and JSON have the same values.
+//! The rows of `analyze path`, `analyze delays` and `explain`, made from their JSON, so that rows and JSON have the same
+//! values.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use lt_parquet::{Coverage, Edge, Interval};
+use lt_proc::Alert;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::super::show::reason;
-use super::{Output, int};
+use super::super::show::{Json, reason};
+use super::{Output, int, key};
 use crate::trace::Told;
 
 fn number(value: &Value) -> Option<i64> {
@@ -36,6 +39,8 @@ struct Chain<'a> {
     of: &'a Value,
     /// The TID of the requested thread. Before that thread was created, `of` is about an ancestor, which stands for it.
     analyzed: Option<i64>,
+    /// The alert that the path explains.
+    alert: Option<&'a Alert>,
 }
 
 impl Chain<'_> {
@@ -77,6 +82,9 @@ impl Chain<'_> {
             instead_comm: text(&instead["thread"]["comm"]),
             instead_ns: number(&instead["time"]),
             analyzed_tid: self.analyzed,
+            held: text(&cause["held"]),
+            instance: self.alert.map(|alert| alert.instance.clone()),
+            seq: self.alert.and_then(|alert| int(alert.seq)),
         }
     }
 
@@ -176,6 +184,7 @@ pub(in crate::analyze) fn path(
         output: &output,
         of: &json,
         analyzed: number(&json["thread"]["tid"]),
+        alert: None,
     };
     let steps = (0..).zip(list(&json["path"]));
     let edges: Vec<Edge> = steps.map(|(n, step)| chain.edge(n, step)).collect();
@@ -183,6 +192,43 @@ pub(in crate::analyze) fn path(
     let coverage = vec![covered(&output, "edge", &json, told, durations)];
     output.batch.write(&scope, "edges", edges)?;
     finish(output, &json, told, coverage, interrupted)
+}
+
+/// Writes the steps of the paths of alerts, given the JSON of each path. An alert may have no path. The range of coverage
+/// and gaps is from the start of the first delay to the end of the last one.
+pub(crate) fn explained<'a>(
+    mut output: Output,
+    alerts: impl Iterator<Item = (&'a Alert, Option<&'a Json>)>,
+    told: &Told,
+    interrupted: &AtomicBool,
+) -> Result<()> {
+    let mut edges: Vec<Edge> = Vec::new();
+    let mut seen = BTreeSet::new();
+    let (mut from, mut to) = (u64::MAX, 0_u64);
+    for (alert, path) in alerts {
+        if !seen.insert(key(alert)) {
+            continue;
+        }
+        (from, to) = (from.min(alert.start()), to.max(alert.time));
+        let Some(path) = path else {
+            continue;
+        };
+        let path = serde_json::to_value(path)?;
+        let chain = Chain {
+            output: &output,
+            of: &path,
+            analyzed: number(&path["thread"]["tid"]),
+            alert: Some(alert),
+        };
+        let steps = (0..).zip(list(&path["path"]));
+        edges.extend(steps.map(|(n, step)| chain.edge(n, step)));
+    }
+    let whole = json!({ "from": from.min(to), "to": to });
+    let durations = edges.iter().map(|edge| edge.duration_ns);
+    let coverage = vec![covered(&output, "edge", &whole, told, durations)];
+    let scope = output.scope.clone();
+    output.batch.write(&scope, "edges", edges)?;
+    finish(output, &whole, told, coverage, interrupted)
 }
 
 /// Writes the states and the waits, given the JSON of `analyze delays`.
@@ -200,6 +246,7 @@ pub(in crate::analyze) fn delays(
             output: &output,
             of: segment,
             analyzed: number(&json["thread"]["tid"]),
+            alert: None,
         };
         stays.extend(list(&segment["states"]).map(|state| chain.stay(state)));
         let waits = (0..).zip(list(&segment["waits"]));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-use lt_model::{Event, SwitchedOut, What, why};
+use lt_model::why::Cause;
+use lt_model::{Event, Sleep, SwitchedOut, What, why};
 use proptest::prelude::*;
 
 use super::pftrace::{Pftrace, Slice};
 use super::*;
-use crate::analyze::made::{R, S, chain, model, switch};
+use crate::analyze::made::{R, S, at, chain, model, switch, waking};
 use crate::analyze::words::Facts;
 
 /// Draws a thread's path in that time.
@@ -16,6 +17,7 @@ fn drawn(m: &Model, thread: ThreadId, range: (u64, u64)) -> (Vec<Piece>, Pftrace
         facts: &Facts::NONE,
         range,
         alerts: Vec::new(),
+        states: Vec::new(),
         paths: vec![Way {
             thread,
             range,
@@ -116,6 +118,7 @@ fn an_alert_is_above_its_path_and_both_may_begin_before_the_trace() {
             alarm("Alert 1 of x", (95, 105)),
             alarm("Alert 2 of x", (90, 110)),
         ],
+        states: Vec::new(),
         paths: vec![Way {
             thread,
             range: (90, 110),
@@ -143,6 +146,76 @@ fn an_alert_is_above_its_path_and_both_may_begin_before_the_trace() {
 }
 
 #[test]
+fn a_thread_that_spins_exists_and_waits_for_the_owner_of_the_lock() {
+    let address = 0x7f00;
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        at(10, 0, What::Futex { op: 6, address }),
+        at(99, 1, What::Futex { op: 7, address }),
+        waking(100, 1, 7),
+        at(110, 0, What::Return),
+        switch(120, 0, 7, S, 0),
+    ]);
+    let thread = m.by_tid(7).next().unwrap();
+    let (_, trace) = drawn(&m, thread, (0, 120));
+    assert_eq!(
+        told(&trace, "Critical path of late/7"),
+        [
+            "0..10 late/7 runs",
+            "10..100 late/7 spins for a lock of hog/8",
+            ".10..99 hog/8 runs",
+            ".99..100 hog/8 runs in futex(FUTEX_UNLOCK_PI)",
+            "100..110 late/7 runs in futex(FUTEX_LOCK_PI)",
+            "110..120 late/7 runs",
+        ]
+    );
+}
+
+/// Thread 8 continues thread 7, which need not have been stopped by it.
+#[test]
+fn a_stopped_thread_waits_for_a_signal() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        switch(10, 0, 7, SwitchedOut::Blocked(Sleep::Stopped), 0),
+        waking(30, 1, 7),
+        switch(40, 0, 0, R, 7),
+        switch(50, 0, 7, S, 0),
+    ]);
+    let thread = m.by_tid(7).next().unwrap();
+    let (_, trace) = drawn(&m, thread, (0, 50));
+    assert_eq!(
+        told(&trace, "late/7"),
+        [
+            "0..10 runs",
+            "10..30 waits for SIGCONT (a signal had stopped it)",
+            "30..40 woken, waits for a CPU",
+            "40..50 runs",
+        ]
+    );
+}
+
+/// As in the text.
+#[test]
+fn threads_have_the_names_of_the_drawn_time() {
+    let (tid, name, target) = (7, &b"cat"[..], 0);
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(10, 0, 7, S, 0),
+        at(50, 1, What::Waking { tid, name, target }),
+    ]);
+    let thread = m.by_tid(7).next().unwrap();
+    let (_, trace) = drawn(&m, thread, (0, 10));
+    assert_eq!(
+        told(&trace, "Critical path of late/7"),
+        ["0..10 late/7 runs"]
+    );
+    assert_eq!(told(&trace, "CPU 0"), ["0..10 late/7"]);
+    assert_eq!(told(&trace, "late/7"), ["0..10 runs"]);
+}
+
+#[test]
 fn a_signal_ends_the_drawing() {
     let mut events = Vec::new();
     for time in (0..2 * u64::from(OFTEN)).step_by(2) {
@@ -155,6 +228,7 @@ fn a_signal_ends_the_drawing() {
         facts: &Facts::NONE,
         range: m.span,
         alerts: Vec::new(),
+        states: Vec::new(),
         paths: Vec::new(),
     };
     let draw = |flag| picture.draw(&mut std::io::sink(), &AtomicBool::new(flag));
@@ -210,7 +284,7 @@ proptest! {
             let range = (from + cut_from.min(to - from - 1), to);
             let range = (range.0, (range.0 + 1).max(to.saturating_sub(cut_to)));
             let (pieces, trace) = drawn(&m, id, range);
-            check_path(&trace, &m, id, &pieces);
+            check_path(&trace, &m, (id, range.1), &pieces);
             check_tracks(&trace, &m, range);
             check_arrows(&trace, &m, id, range);
         }
@@ -218,8 +292,8 @@ proptest! {
 }
 
 /// The innermost slices are the pieces; every other slice is completely covered by its inner slices.
-fn check_path(trace: &Pftrace, m: &Model, id: ThreadId, pieces: &[Piece]) {
-    let track = trace.track(&format!("Critical path of {}", name(m, id)));
+fn check_path(trace: &Pftrace, m: &Model, (id, to): (ThreadId, u64), pieces: &[Piece]) {
+    let track = trace.track(&format!("Critical path of {}", name_at(m, id, to)));
     let slices = trace.on(track.unwrap());
     let inner: Vec<_> = (0..slices.len())
         .filter(|i| {
@@ -232,7 +306,7 @@ fn check_path(trace: &Pftrace, m: &Model, id: ThreadId, pieces: &[Piece]) {
     assert_eq!(inner.len(), pieces.len());
     for (slice, piece) in inner.iter().zip(pieces) {
         assert_eq!((slice.begin, slice.end), (piece.begin, piece.end));
-        let who = name(m, piece.thread);
+        let who = name_at(m, piece.thread, to);
         assert!(slice.name.starts_with(&format!("{who} ")), "{slice:?}");
         // A piece that explains a wait lies in as many slices as there are waits; the last part of a wait lies in the
         // wait itself.
@@ -282,7 +356,7 @@ fn check_tracks(trace: &Pftrace, m: &Model, (from, to): (u64, u64)) {
     for (id, thread) in (0..).map(ThreadId).zip(&m.threads) {
         let intervals: Vec<_> = thread.between(from, to).collect();
         let expected: Vec<_> = intervals.iter().map(|i| cut(i.begin, i.end)).collect();
-        let found = of(&name(m, id), "Threads");
+        let found = of(&name_at(m, id, to), "Threads");
         // Several threads may have had the same name.
         let asleep = |i: &Interval| matches!(i.state.class(), Class::Blocked | Class::Unknown);
         if found.is_empty() {
@@ -321,10 +395,11 @@ fn check_arrows(trace: &Pftrace, m: &Model, id: ThreadId, (from, to): (u64, u64)
         let goes_on = thread.intervals.iter().any(|i| i.begin == wait.end);
         if goes_on && waker.time >= from && wait.end < to {
             let source = match waker.by() {
-                Some(by) => name(m, by),
+                Some(by) => name_at(m, by, to),
                 None => format!("CPU {}", waker.cpu),
             };
-            expected.push((source, waker.time, name(m, wait.thread), wait.end));
+            let woken = name_at(m, wait.thread, to);
+            expected.push((source, waker.time, woken, wait.end));
         }
     }
     found.sort();

@@ -66,7 +66,7 @@ pub(crate) const SLEEPS: &str = help!(
     "\n"
     "From the sched_switch from a thread that goes to sleep to its sched_waking; the\n"
     "time from there until it runs is that of analyze wakeups. Without sched_waking,\n"
-    "sched_wakeup is the end. CPU is the waker's.\n"
+    "sched_wakeup is the end. CPU is the waker's, also with --by cpu.\n"
     "\n"
     "--by state: S, D, I, T or t, as in ps, or other. --by waker: the thread,\n"
     "interrupt, softirq, timer or disk that woke the thread. --by kind: the state\n"
@@ -75,6 +75,11 @@ pub(crate) const SLEEPS: &str = help!(
     "irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* show whether the\n"
     "waker was an interrupt or the thread on its CPU; block_rq_complete shows the\n"
     "disk.\n"
+    "\n"
+    "--by call: the system call in which the thread slept; the trace must have all\n"
+    "system calls (latency-tracker record --events-for sleeps,syscalls). It is not\n"
+    "recorded until the thread starts or ends a call in the trace, as kernel threads\n"
+    "never do, and after a signal handler until the next call.\n"
 );
 
 pub(crate) const CPU: &str = help!(
@@ -130,7 +135,9 @@ pub(crate) const IO: &str = help!(
     "Needs block_rq_issue and block_rq_complete; block_rq_insert adds the time in\n"
     "the queue, and block_rq_requeue and block_rq_merge are followed. The times are\n"
     "as in the tracker block. Events are paired by disk, sector and length: requests\n"
-    "that are identical in these and in flight at once are not measured.\n"
+    "that are identical in these and in flight at once are not measured. --by cpu:\n"
+    "the CPU of the issue and, at the device, of the completion; REQUEUES, MERGES\n"
+    "and PARTS count for the CPU of their event.\n"
 );
 
 pub(crate) const LOCKS: &str = help!(
@@ -142,21 +149,29 @@ pub(crate) const LOCKS: &str = help!(
     "\n"
     "Needs lock:contention_begin and _end, which perf records, or futex calls\n"
     "(latency-tracker record --events-for locks), and which thread ran. Futex calls\n"
-    "include those that wait for no lock.\n"
+    "include those that wait for no lock. --by cpu: the CPU where the lock was\n"
+    "acquired, or the call ended.\n"
 );
 
 pub(crate) const WORK: &str = help!(
     "  latency-tracker analyze work /srv/slow/0001/trace\n"
     "  latency-tracker analyze work trace --by workqueue -n 20\n"
-    "  latency-tracker analyze work trace --by name --json\n"
+    "  latency-tracker analyze work trace --by process --json\n"
     "  latency-tracker analyze work trace -i 100ms --svg work.svg\n"
     "  latency-tracker analyze work /srv/slow/0001/trace --parquet fleet\n"
     "\n"
     "Needs workqueue_execute_start, and which thread ran; workqueue_queue_work adds\n"
-    "how long work items waited, and workqueue_execute_end how long they ran, as the\n"
-    "tracker workqueue measures. An item that is queued again before it starts is\n"
-    "counted, and its wait is not measured. Functions have names if the trace is of\n"
-    "this boot; only perf records the workqueue. --tid is the worker's.\n"
+    "how long work items waited and what queued them, and workqueue_execute_end how\n"
+    "long they ran, as the tracker workqueue measures. An item that is queued again\n"
+    "before it starts is counted, and its wait is not measured. Functions have names\n"
+    "if the trace is of this boot; only perf records the workqueue.\n"
+    "\n"
+    "The thread, also with --tid, --by thread and --by name, is the worker. --by\n"
+    "queuer: the thread, interrupt, softirq, timer, disk or other work item that\n"
+    "queued the item. --by process: the process of that thread; other queuers have\n"
+    "the rows of --by queuer. irq_handler_*, irq_softirq_*, timer_hrtimer_expire_*\n"
+    "and x86_irq_vectors_* show whether an interrupt queued the item, or the thread\n"
+    "on its CPU; without them, a thread is named as `sh/77 or an interrupt`.\n"
 );
 
 pub(crate) const RECLAIM: &str = help!(
@@ -171,7 +186,7 @@ pub(crate) const RECLAIM: &str = help!(
     "records them) mm_compaction_*; and which thread ran. A thread that finds no\n"
     "free memory, or whose cgroup is at its limit (memcg), reclaims some itself and\n"
     "is delayed meanwhile; kswapd reclaims in the background. --by stack: process,\n"
-    "thread and kind.\n"
+    "thread and kind. --by cpu: the CPU where the reclaim ended.\n"
 );
 
 pub(crate) const NET: &str = help!(
@@ -211,11 +226,13 @@ fn by(names: &'static [&'static str]) -> impl TypedValueParser<Value = By> {
         "priority" => By::Priority,
         "device" => By::Device,
         "lock" => By::Lock,
+        "call" => By::Call,
         "file" => By::File,
         "state" => By::State,
         "waker" => By::Waker,
         "stack" => By::Stack,
         "workqueue" => By::Workqueue,
+        "queuer" => By::Queuer,
         "thread" => By::Thread,
         _ => By::Object,
     })
@@ -282,13 +299,15 @@ macro_rules! args {
 
 args! {
     WakeupsArgs ["thread", "process", "name", "cpu", "priority"] "thread";
-    SleepsArgs ["thread", "process", "name", "state", "waker", "kind", "stack"] "thread";
+    SleepsArgs [
+        "thread", "process", "name", "cpu", "state", "waker", "kind", "call", "stack"
+    ] "thread";
     CpuArgs ["thread", "process", "name", "cpu", "priority"] "thread";
     IrqArgs ["line", "cpu"] "line";
     SyscallsArgs ["call", "file", "thread", "process", "name", "cpu"] "call";
-    IoArgs ["operation", "device", "thread", "process", "name"] "operation";
-    LocksArgs ["kind", "lock", "thread", "process", "name"] "kind";
-    WorkArgs ["function", "workqueue", "thread", "name", "cpu"] "function";
-    ReclaimArgs ["process", "thread", "name", "kind", "stack"] "process";
+    IoArgs ["operation", "device", "thread", "process", "name", "cpu"] "operation";
+    LocksArgs ["kind", "lock", "thread", "process", "name", "cpu"] "kind";
+    WorkArgs ["function", "workqueue", "queuer", "process", "thread", "name", "cpu"] "function";
+    ReclaimArgs ["process", "thread", "name", "cpu", "kind", "stack"] "process";
     NetArgs ["device", "end", "process", "thread", "name", "cpu", "stack"] "device";
 }

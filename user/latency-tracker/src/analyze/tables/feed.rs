@@ -223,6 +223,13 @@ impl Sink for Feed<'_> {
                  --events-for syscalls"
             );
         }
+        let has_calls = has(Need::AllCalls) && has(Need::Returns);
+        if self.subject == Subject::Sleeps && self.by == By::Call && !has_calls {
+            bail!(
+                "{trace}: --by call needs all system calls; record with latency-tracker record --events-for \
+                 sleeps,syscalls"
+            );
+        }
         (self.analysis, self.hints) = (Some(analysis), hints);
         if self.subject == Subject::Work && self.functions.is_empty() {
             self.hints.push(functions::UNKNOWN);

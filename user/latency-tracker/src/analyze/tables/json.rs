@@ -2,7 +2,7 @@
 
 //! Tables for programs; times are in ns, times of events on the trace's clock.
 
-use lt_model::tables::{Case, File, Key, Object, Row, Table, TaskId, WokenBy};
+use lt_model::tables::{Case, File, InCall, Key, Object, Row, Table, TaskId, Trigger};
 use lt_model::{Disk, Name};
 use serde_json::{Map, Value, json};
 
@@ -89,9 +89,11 @@ fn key(report: &Report<'_>, key: Key) -> Map<String, Value> {
         Key::Device(disk) => one("device", disk.to_string().into()),
         Key::Network(device) => one("device", report.found.tables.text(device).into()),
         Key::Lock(lock) => one("lock", format!("{lock:#x}").into()),
+        Key::Call(call) => in_call(report, Some(call)),
         Key::File(of) => file(report, of),
         Key::State(sleep) => one("state", view::state(sleep).into()),
         Key::Waker(by) => waker(report, by),
+        Key::Queuer(by) => queuer(report, by),
         Key::Workqueue(name) => one("workqueue", named(report, name)),
         Key::Stack(of, what) => {
             let task = |id: Option<TaskId>| id.map_or(Value::Null, |id| thread(report, id));
@@ -111,6 +113,18 @@ fn file(report: &Report<'_>, file: Option<File>) -> Map<String, Value> {
         File::Unknown => Value::Null,
     });
     name.map(|name| ("file".to_string(), name))
+        .into_iter()
+        .collect()
+}
+
+/// The system call in which a thread slept: null if it is not recorded, missing if the thread was in no call.
+fn in_call(report: &Report<'_>, call: Option<InCall>) -> Map<String, Value> {
+    let call = match call {
+        Some(InCall::Named(name)) => Some(report.found.tables.text(name).into()),
+        Some(InCall::Unknown) => Some(Value::Null),
+        Some(InCall::Outside) | None => None,
+    };
+    call.map(|call| ("call".to_string(), call))
         .into_iter()
         .collect()
 }
@@ -140,11 +154,12 @@ fn object(report: &Report<'_>, object: Object) -> Map<String, Value> {
         Object::Packet(device, Some(end)) => {
             json!({"device": text(device), "ended": view::ended(end)})
         }
-        Object::Work(function, queue) => json!({
-            "function": format!("{function:#x}"),
-            "name": report.found.functions.get(&function),
-            "workqueue": named(report, queue),
-        }),
+        Object::Work(address, queue, by) => {
+            let mut map = function(report, address);
+            map.insert("workqueue".into(), named(report, queue));
+            map.extend(by.into_iter().flat_map(|by| queuer(report, by)));
+            return map;
+        }
         Object::Sleep(sleep, by) => {
             let mut map = Map::from_iter([("state".to_string(), view::state(sleep).into())]);
             map.extend(waker(report, by));
@@ -169,30 +184,54 @@ fn disk(report: &Report<'_>, disk: Disk) -> Map<String, Value> {
     ])
 }
 
+/// A function of work items.
+fn function(report: &Report<'_>, address: u64) -> Map<String, Value> {
+    let name = report.found.functions.get(&address);
+    Map::from_iter([
+        ("function".to_string(), format!("{address:#x}").into()),
+        ("name".to_string(), json!(name)),
+    ])
+}
+
 /// What ended a sleep.
-fn waker(report: &Report<'_>, by: WokenBy) -> Map<String, Value> {
-    let mut map = Map::from_iter([("waker".to_string(), view::waker(by).into())]);
-    let text = |name| Value::from(report.found.tables.text(name));
+fn waker(report: &Report<'_>, by: Trigger) -> Map<String, Value> {
+    let mut map = Map::from_iter([("waker".to_string(), view::trigger(by).into())]);
     match by {
-        WokenBy::Thread(Some(id)) | WokenBy::Perhaps(Some(id)) => {
+        Trigger::Thread(Some(id)) | Trigger::Perhaps(Some(id)) => {
             map.insert("woken_by".into(), thread(report, id));
         }
-        WokenBy::Irq(number, name) => {
-            map.insert("line".into(), number.into());
-            map.insert("name".into(), text(name));
-        }
-        WokenBy::Softirq(vector) => {
-            map.insert("vector".into(), vector.0.into());
-            map.insert("name".into(), vector.name().into());
-        }
-        WokenBy::Disk(of) => map.extend(disk(report, of)),
-        WokenBy::Ipi(name) => {
-            map.insert("name".into(), text(name));
-        }
-        WokenBy::Thread(None) | WokenBy::Perhaps(None) => {}
-        WokenBy::Timer | WokenBy::Unrecorded => {}
+        by => map.extend(details(report, by)),
     }
     map
+}
+
+/// What queued a work item.
+fn queuer(report: &Report<'_>, by: Trigger) -> Map<String, Value> {
+    let mut map = Map::from_iter([("queuer".to_string(), view::trigger(by).into())]);
+    let by = details(report, by);
+    if !by.is_empty() {
+        map.insert("queued_by".into(), Value::Object(by));
+    }
+    map
+}
+
+/// The thread, interrupt, softirq, disk or function that ended a sleep or queued a work item.
+fn details(report: &Report<'_>, by: Trigger) -> Map<String, Value> {
+    let text = |name| report.found.tables.text(name);
+    let value = match by {
+        Trigger::Thread(Some(id)) | Trigger::Perhaps(Some(id)) => thread(report, id),
+        Trigger::Irq(number, name) => json!({"line": number, "name": text(name)}),
+        Trigger::Softirq(vector) => json!({"vector": vector.0, "name": vector.name()}),
+        Trigger::Disk(of) => return disk(report, of),
+        Trigger::Ipi(name) => json!({"name": text(name)}),
+        Trigger::Work(address) => return function(report, address),
+        Trigger::Thread(None) | Trigger::Perhaps(None) => Value::Null,
+        Trigger::Timer | Trigger::Unrecorded => Value::Null,
+    };
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
 }
 
 fn case(report: &Report<'_>, case: &Case) -> Value {
@@ -212,5 +251,6 @@ fn case(report: &Report<'_>, case: &Case) -> Value {
         map.extend(object(report, of));
     }
     map.extend(file(report, case.file));
+    map.extend(in_call(report, case.call));
     Value::Object(map)
 }

@@ -3,9 +3,9 @@
 //! The analyses, and the events that they need.
 
 use anyhow::{Result, bail};
-use lt_model::tables::{Analysis, Kind, PacketEvents, Recorded};
+use lt_model::tables::{Analysis, By, Kind, PacketEvents, Recorded};
 
-use crate::trace::Need;
+use crate::trace::{FUTEXES, Need};
 
 /// An analysis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +51,8 @@ const ISSUE: Need = Need::Event(&["block_rq_issue"]);
 /// Shows which threads share descriptors.
 const FORK: Need = Need::Event(&["sched_process_fork"]);
 const COMPLETE: Need = Need::Event(&["block_rq_complete"]);
-const CONTENDED: Need = Need::Event(&["contention_begin", "lock_contention_begin"]);
-const ACQUIRED: Need = Need::Event(&["contention_end", "lock_contention_end"]);
+const CONTENDED: Need = Need::Event(&["lock_contention_begin", "contention_begin"]);
+const ACQUIRED: Need = Need::Event(&["lock_contention_end", "contention_end"]);
 const QUEUED: Need = Need::Event(&["workqueue_queue_work"]);
 const STARTED: Need = Need::Event(&["workqueue_execute_start"]);
 const ENDED: Need = Need::Event(&["workqueue_execute_end"]);
@@ -91,6 +91,42 @@ const OF_PERF: Need = Need::Event(&["netif_rx", "netif_receive_skb", "net_dev_st
 /// perf takes less time than this to enable all events on all CPUs, ns.
 const SETTLE: u64 = 1_000_000_000;
 
+/// The hint that not all interrupts are recorded.
+macro_rules! without_interrupts {
+    ($has:expr, $who:literal) => {
+        match $has(Need::NoVectors) {
+            true => concat!(
+                "irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* are not all in this trace: ",
+                $who,
+                " is the named thread, or an interrupt of it; record with -e 'irq_*' -e 'timer_hrtimer_expire_*'"
+            ),
+            false => concat!(
+                "irq_handler_*, irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* are not all in this trace, nor \
+                 is it known to be of arm64: ",
+                $who,
+                " is the named thread, or an interrupt of it; record with -e 'irq_*' -e 'timer_hrtimer_expire_*' and, on \
+                 x86, -e 'x86_irq_vectors_*'"
+            ),
+        }
+    };
+}
+
+/// The recorded events that show what woke a thread, or queued a work item; `sched_waking` shows only the former.
+fn recorded(has: &dyn Fn(Need) -> bool, wakings: bool) -> Recorded {
+    let always = |needs: &[Need]| needs.iter().all(|need| has(need.always()));
+    let vectors = always(&[IRQ_WORK]);
+    Recorded {
+        wakings,
+        handlers: always(&[HANDLER, HANDLED]),
+        softirqs: always(&[SOFTIRQ, SOFTIRQ_END]),
+        timers: always(&[TIMER, TIMER_END]),
+        ipis: vectors || has(Need::NoVectors),
+        wheel: always(&[WHEEL]),
+        calls: has(Need::AllCalls),
+        vectors,
+    }
+}
+
 impl Subject {
     /// The name of the subcommand.
     pub(super) fn name(self) -> &'static str {
@@ -108,19 +144,68 @@ impl Subject {
         }
     }
 
-    /// Events whose streams the analysis needs. A CPU counts as recorded only while all of these events are recorded
-    /// there, apart from events that the whole trace lacks.
-    pub(super) fn needs(self) -> &'static [Need] {
+    /// Events whose streams the analysis needs for this grouping. A CPU counts as recorded only while all of these
+    /// events are recorded there, apart from events that the whole trace lacks. `record` records these events, so all
+    /// events that [`Self::analysis`] asks for are here, unless LTTng does not have them, or lacks others without which
+    /// they show nothing.
+    pub(super) fn needs(self, by: By) -> &'static [Need] {
         match self {
             Self::Wakeups => &[SWITCH, WAKING, WAKEUP],
-            Self::Sleeps => &[SWITCH, WAKING, WAKEUP, HANDLER, SOFTIRQ, TIMER, IRQ_WORK],
+            Self::Sleeps if by == By::Call => &[
+                SWITCH,
+                WAKING,
+                WAKEUP,
+                HANDLER,
+                HANDLED,
+                SOFTIRQ,
+                SOFTIRQ_END,
+                TIMER,
+                TIMER_END,
+                IRQ_WORK,
+                Need::Calls,
+                Need::Returns,
+            ],
+            Self::Sleeps => &[
+                SWITCH,
+                WAKING,
+                WAKEUP,
+                HANDLER,
+                HANDLED,
+                SOFTIRQ,
+                SOFTIRQ_END,
+                TIMER,
+                TIMER_END,
+                IRQ_WORK,
+            ],
             Self::Cpu => &[SWITCH],
             Self::Irq => &[HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, RAISE],
             Self::Syscalls => &[SWITCH, Need::Calls, Need::Returns, FORK],
             Self::Io => &[INSERT, ISSUE, COMPLETE],
             Self::Locks => &[SWITCH, Need::Futex, Need::Returns, CONTENDED, ACQUIRED],
-            Self::Work => &[SWITCH, QUEUED, STARTED, ENDED],
-            Self::Reclaim => &[SWITCH, DIRECT, MEMCG, COMPACTION, KSWAPD],
+            Self::Work => &[
+                SWITCH,
+                QUEUED,
+                STARTED,
+                ENDED,
+                HANDLER,
+                HANDLED,
+                SOFTIRQ,
+                SOFTIRQ_END,
+                TIMER,
+                TIMER_END,
+                IRQ_WORK,
+            ],
+            Self::Reclaim => &[
+                SWITCH,
+                DIRECT,
+                DIRECT_END,
+                MEMCG,
+                MEMCG_END,
+                KSWAPD,
+                KSWAPD_END,
+                COMPACTION,
+                COMPACTION_END,
+            ],
             Self::Net => &[
                 SWITCH,
                 SOFTIRQ,
@@ -132,6 +217,23 @@ impl Subject {
                 TO_SEND,
                 SENT,
             ],
+        }
+    }
+
+    /// The tracepoints of LTTng that the analysis needs. LTTng has none for compaction.
+    pub(crate) fn tracepoints(self) -> impl Iterator<Item = &'static str> {
+        let needs = self.needs(By::Object).iter();
+        let needs = needs.filter(|need| ![COMPACTION, COMPACTION_END].contains(need));
+        needs.filter_map(|need| need.in_lttng())
+    }
+
+    /// The system calls that the analysis needs; `*` stands for all.
+    pub(crate) fn syscalls(self) -> &'static [&'static str] {
+        let has = |need| self.needs(By::Object).contains(&need);
+        match (has(Need::Calls), has(Need::Futex)) {
+            (true, _) => &["*"],
+            (false, true) => &FUTEXES,
+            (false, false) => &[],
         }
     }
 
@@ -170,7 +272,7 @@ impl Subject {
     ///
     /// # Errors
     /// Names the events that are missing, and how to record them.
-    pub(super) fn analysis(
+    pub(crate) fn analysis(
         self,
         has: &dyn Fn(Need) -> bool,
     ) -> Result<(Analysis, Vec<&'static str>)> {
@@ -197,36 +299,13 @@ impl Subject {
                         "no event sched_waking; record with -e sched_waking",
                     )?;
                 }
-                let wakings = has(WAKING);
                 if self == Self::Wakeups {
+                    let wakings = has(WAKING);
                     return Ok((Analysis::Wakeups { wakings }, hints));
                 }
-                let always = |needs: &[Need]| needs.iter().all(|need| has(need.always()));
-                let vectors = always(&[IRQ_WORK]);
-                let recorded = Recorded {
-                    wakings,
-                    handlers: always(&[HANDLER, HANDLED]),
-                    softirqs: always(&[SOFTIRQ, SOFTIRQ_END]),
-                    timers: always(&[TIMER, TIMER_END]),
-                    ipis: vectors || has(Need::NoVectors),
-                    wheel: always(&[WHEEL]),
-                    calls: has(Need::AllCalls),
-                    vectors,
-                };
+                let recorded = recorded(has, has(WAKING));
                 if !recorded.has_interrupts() {
-                    hints.push(match has(Need::NoVectors) {
-                        false => {
-                            "irq_handler_*, irq_softirq_*, timer_hrtimer_expire_* and x86_irq_vectors_* are not all in \
-                             this trace, nor is it known to be of arm64: a waker is the named thread, or an interrupt of \
-                             it; record with -e 'irq_*' -e 'timer_hrtimer_expire_*' and, on x86, -e \
-                             'x86_irq_vectors_*'"
-                        }
-                        true => {
-                            "irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* are not all in this trace: a waker \
-                             is the named thread, or an interrupt of it; record with -e 'irq_*' -e \
-                             'timer_hrtimer_expire_*'"
-                        }
-                    });
+                    hints.push(without_interrupts!(has, "a waker"));
                 }
                 Analysis::Sleeps(recorded)
             }
@@ -310,8 +389,8 @@ impl Subject {
                          -e 'workqueue_*'"
                     ),
                     (false, true) => hints.push(
-                        "no event workqueue_queue_work: how long work items waited is not recorded; record with -e \
-                         workqueue_queue_work",
+                        "no event workqueue_queue_work: how long work items waited, and what queued them, is not \
+                         recorded; record with -e workqueue_queue_work",
                     ),
                     (true, false) => hints.push(
                         "no event workqueue_execute_end: how long work items ran is not recorded; record with -e \
@@ -320,7 +399,12 @@ impl Subject {
                     (true, true) => {}
                 }
                 thread()?;
-                Analysis::Work
+                let recorded = recorded(has, false);
+                if has(QUEUED) && !recorded.has_interrupts() {
+                    hints.push(without_interrupts!(has, "a queuer"));
+                }
+                let ends = has(ENDED.always());
+                Analysis::Work { recorded, ends }
             }
             Self::Reclaim => {
                 let kinds = [
@@ -495,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_the_waker_only_if_interrupts_are_recorded() {
+    fn a_thread_is_the_waker_or_queuer_only_if_interrupts_are_recorded() {
         let irqs = [HANDLER, HANDLED, SOFTIRQ, SOFTIRQ_END, TIMER, TIMER_END];
         for vectors in [IRQ_WORK, Need::NoVectors] {
             let irqs: Vec<Need> = irqs.into_iter().chain([vectors]).collect();
@@ -503,23 +587,83 @@ mod tests {
                 let has = |need: Need| {
                     let is = |of: &Need| of.always() == need;
                     let is_left = irqs.iter().any(is) && !lacks.as_ref().is_some_and(is);
-                    is_left || [SWITCH, WAKING].contains(&need)
+                    is_left || [SWITCH, WAKING, QUEUED, STARTED, ENDED].contains(&need)
                 };
-                let (analysis, hints) = Subject::Sleeps.analysis(&has).unwrap();
-                let Analysis::Sleeps(recorded) = analysis else {
-                    panic!("{analysis:?}")
-                };
-                assert_eq!(recorded.has_interrupts(), lacks.is_none(), "{lacks:?}");
-                assert_eq!(hints.is_empty(), lacks.is_none(), "{hints:?}");
-                assert!(recorded.wakings && !recorded.calls);
+                for (subject, who) in [(Subject::Sleeps, "a waker"), (Subject::Work, "a queuer")] {
+                    let (analysis, hints) = subject.analysis(&has).unwrap();
+                    let (Analysis::Sleeps(recorded) | Analysis::Work { recorded, .. }) = analysis
+                    else {
+                        panic!("{analysis:?}")
+                    };
+                    assert_eq!(recorded.has_interrupts(), lacks.is_none(), "{lacks:?}");
+                    assert_eq!(hints.is_empty(), lacks.is_none(), "{hints:?}");
+                    assert!(hints.iter().all(|hint| hint.contains(who)), "{hints:?}");
+                    assert_eq!(recorded.wakings, subject == Subject::Sleeps);
+                    assert!(!recorded.calls);
+                }
             }
         }
         // Where the stream of these events has not started, a CPU counts as unrecorded.
-        let starts = [HANDLER, SOFTIRQ, TIMER, IRQ_WORK];
-        let needs = Subject::Sleeps.needs();
-        assert!(starts.iter().all(|start| needs.contains(start)));
+        let irqs = irqs.into_iter().chain([IRQ_WORK]);
+        for subject in [Subject::Sleeps, Subject::Work] {
+            let needs = subject.needs(By::Thread);
+            assert!(irqs.clone().all(|irq| needs.contains(&irq)), "{subject:?}");
+        }
+        let needs = Subject::Sleeps.needs(By::Thread);
+        // Where the stream of system calls has not started, it is not known which call a thread is in.
+        let by_call = Subject::Sleeps.needs(By::Call);
+        assert!(needs.iter().all(|need| by_call.contains(need)));
+        for call in [Need::Calls, Need::Returns] {
+            assert!(by_call.contains(&call));
+        }
         // Where the stream of forks has not started, files are unknown.
-        assert!(Subject::Syscalls.needs().contains(&FORK));
+        assert!(Subject::Syscalls.needs(By::Object).contains(&FORK));
+    }
+
+    /// What LTTng lacks, and what shows nothing without it or adds nothing to what LTTng has.
+    const NOT_RECORDED: [Need; 8] = [
+        COMPACTION,
+        COMPACTION_END,
+        GRO,
+        COPIED,
+        TO_DRIVER,
+        OF_PERF,
+        WHEEL,
+        Need::Thread,
+    ];
+
+    #[test]
+    fn all_events_that_an_analysis_asks_for_are_recorded_for_it() {
+        for subject in [
+            Subject::Wakeups,
+            Subject::Sleeps,
+            Subject::Cpu,
+            Subject::Irq,
+            Subject::Syscalls,
+            Subject::Io,
+            Subject::Locks,
+            Subject::Work,
+            Subject::Reclaim,
+            Subject::Net,
+        ] {
+            let needs = subject.needs(By::Object);
+            let names: Vec<&str> = subject.tracepoints().collect();
+            for has_any in [true, false] {
+                let has = |need: Need| {
+                    let is_recorded = match need {
+                        Need::Event(of) | Need::Always(of) => names.contains(&of[0]),
+                        Need::AllCalls | Need::NoVectors | Need::Frees(_) => true,
+                        need => needs.contains(&need),
+                    };
+                    let is_it = |of: &Need| of.always() == need.always();
+                    let is_known = is_recorded || NOT_RECORDED.iter().any(is_it);
+                    assert!(is_known, "{subject:?}: {need:?}");
+                    has_any
+                };
+                assert_eq!(subject.analysis(&has).is_ok(), has_any, "{subject:?}");
+                subject.without(&has);
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Error, Result};
-use lt_model::tables::{self, Builder, Case, Kind, Object, TaskId, WokenBy};
+use lt_model::tables::{self, Builder, Case, Kind, Object, TaskId, Trigger};
 use lt_model::{Disk, FileName};
 use lt_parquet::{Coverage, Interval, Sheet};
 
@@ -112,6 +112,10 @@ impl Operations {
             tid: case.who.map(|(tid, _)| tid.into()),
             comm: case.who.and_then(|(_, name)| named(name?)),
             prio: case.priority.map(|prio| prio.0.into()),
+            call: match case.call {
+                Some(tables::InCall::Named(name)) => named(name),
+                _ => None,
+            },
             file: match case.file {
                 Some(tables::File::Named(name)) => Some(path(name).to_string()),
                 Some(tables::File::Unknown) | None => None,
@@ -146,34 +150,53 @@ impl Operations {
                 row.device = named(device);
                 row.ended = end.map(|end| view::ended(end).into());
             }
-            Some(Object::Work(function, queue)) => {
+            Some(Object::Work(function, queue, queuer)) => {
                 row.function = Some(format!("{function:#x}"));
                 row.name = self.functions.get(&function).cloned();
                 row.workqueue = queue.and_then(named);
+                row.queuer = queuer.and_then(view::trigger).map(String::from);
+                (row.queued_by_tid, row.queued_by_name) = match queuer {
+                    Some(Trigger::Thread(Some(id)) | Trigger::Perhaps(Some(id))) => {
+                        let (tid, comm) = task(id);
+                        (Some(tid.into()), comm.map(String::from))
+                    }
+                    Some(Trigger::Irq(_, name) | Trigger::Ipi(name)) => (None, named(name)),
+                    Some(Trigger::Softirq(vector)) => (None, Some(vector.name().into())),
+                    Some(Trigger::Disk(disk)) => {
+                        let name = self.disks.get(&disk).cloned();
+                        (None, name.or_else(|| Some(disk.to_string())))
+                    }
+                    Some(Trigger::Work(function)) => {
+                        let name = self.functions.get(&function).cloned();
+                        (None, name.or_else(|| Some(format!("{function:#x}"))))
+                    }
+                    Some(Trigger::Thread(None) | Trigger::Perhaps(None)) => (None, None),
+                    Some(Trigger::Timer | Trigger::Unrecorded) | None => (None, None),
+                };
             }
             Some(Object::Sleep(sleep, by)) => {
                 row.state = Some(view::state(sleep).into());
-                row.waker = view::waker(by).map(String::from);
+                row.waker = view::trigger(by).map(String::from);
                 match by {
-                    WokenBy::Thread(Some(id)) | WokenBy::Perhaps(Some(id)) => {
+                    Trigger::Thread(Some(id)) | Trigger::Perhaps(Some(id)) => {
                         let (tid, comm) = task(id);
                         row.woken_by_tid = Some(tid.into());
                         row.woken_by_comm = comm.map(String::from);
                     }
-                    WokenBy::Irq(number, name) => {
+                    Trigger::Irq(number, name) => {
                         (row.line, row.name) = (Some(number.into()), named(name));
                     }
-                    WokenBy::Softirq(vector) => {
+                    Trigger::Softirq(vector) => {
                         row.vector = Some(vector.0.into());
                         row.name = Some(vector.name().to_string());
                     }
-                    WokenBy::Disk(disk) => {
+                    Trigger::Disk(disk) => {
                         row.device = Some(disk.to_string());
                         row.disk = self.disks.get(&disk).cloned();
                     }
-                    WokenBy::Ipi(name) => row.name = named(name),
-                    WokenBy::Thread(None) | WokenBy::Perhaps(None) => {}
-                    WokenBy::Timer | WokenBy::Unrecorded => {}
+                    Trigger::Ipi(name) => row.name = named(name),
+                    Trigger::Thread(None) | Trigger::Perhaps(None) | Trigger::Work(_) => {}
+                    Trigger::Timer | Trigger::Unrecorded => {}
                 }
             }
         }

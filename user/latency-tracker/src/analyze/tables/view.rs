@@ -4,8 +4,8 @@
 
 use lt_common::out;
 use lt_model::tables::{
-    By, Case, Extra, File, Key, Kind, Object, Operation, PacketEnd, Reclaim, Row, Table, TaskId,
-    WokenBy,
+    By, Case, Extra, File, InCall, Key, Kind, Object, Operation, PacketEnd, Reclaim, Row, Table,
+    TaskId, Trigger,
 };
 use lt_model::{Disk, Sleep};
 
@@ -72,17 +72,18 @@ pub(super) fn ended(end: PacketEnd) -> &'static str {
     }
 }
 
-/// The kind of waker that ended a sleep, for programs; `None` if it is not recorded.
-pub(super) fn waker(by: WokenBy) -> Option<&'static str> {
+/// The kind of what ended a sleep, or queued a work item, for programs; `None` if it is not recorded.
+pub(super) fn trigger(by: Trigger) -> Option<&'static str> {
     Some(match by {
-        WokenBy::Thread(_) => "thread",
-        WokenBy::Perhaps(_) => "thread-or-irq",
-        WokenBy::Irq(..) => "irq",
-        WokenBy::Softirq(_) => "softirq",
-        WokenBy::Timer => "timer",
-        WokenBy::Disk(_) => "disk",
-        WokenBy::Ipi(_) => "ipi",
-        WokenBy::Unrecorded => return None,
+        Trigger::Thread(_) => "thread",
+        Trigger::Perhaps(_) => "thread-or-irq",
+        Trigger::Irq(..) => "irq",
+        Trigger::Softirq(_) => "softirq",
+        Trigger::Timer => "timer",
+        Trigger::Disk(_) => "disk",
+        Trigger::Ipi(_) => "ipi",
+        Trigger::Work(_) => "work",
+        Trigger::Unrecorded => return None,
     })
 }
 
@@ -145,10 +146,12 @@ pub(super) fn grouping(table: &Table) -> &'static str {
         (By::Priority, _) => "priority",
         (By::Device, _) => "device",
         (By::Lock, _) => "lock",
+        (By::Call, _) => "call",
         (By::File, _) => "file",
         (By::State, _) => "state",
         (By::Waker, _) => "waker",
         (By::Workqueue, _) => "workqueue",
+        (By::Queuer, _) => "queuer",
         (By::Stack, _) => "stack",
         (By::Object, Kind::Handler) => "line",
         (By::Object, Kind::Softirq | Kind::Raise) => "vector",
@@ -245,14 +248,18 @@ impl<'a> Report<'a> {
             Object::Reclaim(kind) => reclaim(kind).into(),
             Object::Packet(device, None) => text(device),
             Object::Packet(device, Some(end)) => format!("{} {}", text(device), ended(end)),
-            Object::Work(function, None) => self.function(function),
-            Object::Work(function, Some(queue)) => {
-                format!("{} of {}", self.function(function), text(queue))
+            Object::Work(function, queue, queuer) => {
+                let queue = queue.map(|queue| format!(" of {}", text(queue)));
+                let queuer = queuer.map(|queuer| match queuer {
+                    Trigger::Unrecorded => ", queuer not recorded".to_string(),
+                    queuer => format!(", queued by {}", self.trigger(queuer)),
+                });
+                self.function(function) + &queue.unwrap_or_default() + &queuer.unwrap_or_default()
             }
-            Object::Sleep(sleep, WokenBy::Unrecorded) => {
+            Object::Sleep(sleep, Trigger::Unrecorded) => {
                 format!("{}, waker not recorded", state(sleep))
             }
-            Object::Sleep(sleep, by) => format!("{}, woken by {}", state(sleep), self.waker(by)),
+            Object::Sleep(sleep, by) => format!("{}, woken by {}", state(sleep), self.trigger(by)),
         }
     }
 
@@ -261,19 +268,20 @@ impl<'a> Report<'a> {
         name.map_or_else(|| format!("{address:#x}"), |name| out::printable(name))
     }
 
-    /// What ended a sleep. For a group of sleeps, the thread may be missing.
-    fn waker(&self, by: WokenBy) -> String {
+    /// What ended a sleep, or queued a work item. For a group of these, the thread may be missing.
+    fn trigger(&self, by: Trigger) -> String {
         let text = |name| out::printable(self.found.tables.text(name));
         let thread = |id: Option<TaskId>| id.map_or("a thread".into(), |id| self.thread(id));
         match by {
-            WokenBy::Thread(id) => thread(id),
-            WokenBy::Perhaps(id) => format!("{} or an interrupt", thread(id)),
-            WokenBy::Irq(number, name) => format!("{} (interrupt {number})", text(name)),
-            WokenBy::Softirq(vector) => format!("softirq {}", vector.name()),
-            WokenBy::Timer => "a timer".into(),
-            WokenBy::Disk(disk) => self.disk(disk),
-            WokenBy::Ipi(name) => format!("interrupt {}", text(name)),
-            WokenBy::Unrecorded => "not recorded".into(),
+            Trigger::Thread(id) => thread(id),
+            Trigger::Perhaps(id) => format!("{} or an interrupt", thread(id)),
+            Trigger::Irq(number, name) => format!("{} (interrupt {number})", text(name)),
+            Trigger::Softirq(vector) => format!("softirq {}", vector.name()),
+            Trigger::Timer => "a timer".into(),
+            Trigger::Disk(disk) => self.disk(disk),
+            Trigger::Ipi(name) => format!("interrupt {}", text(name)),
+            Trigger::Work(function) => format!("work item {}", self.function(function)),
+            Trigger::Unrecorded => "not recorded".into(),
         }
     }
 
@@ -285,12 +293,23 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The object of a case, and the file of a system call.
+    /// The object of a case, with the file of a system call or the call in which a thread slept.
     pub(super) fn what(&self, case: &Case) -> String {
         let object = case.object.map(|object| self.object(object));
         let file = case.file.and_then(|file| self.file(file));
-        let file = file.map(|file| format!(" of {file}"));
-        object.unwrap_or_default() + &file.unwrap_or_default()
+        let more = match case.call {
+            Some(InCall::Named(_)) => case.call.map(|call| format!(", in {}", self.call(call))),
+            _ => file.map(|file| format!(" of {file}")),
+        };
+        object.unwrap_or_default() + &more.unwrap_or_default()
+    }
+
+    fn call(&self, call: InCall) -> String {
+        match call {
+            InCall::Named(name) => out::printable(self.found.tables.text(name)),
+            InCall::Outside => "no system call".into(),
+            InCall::Unknown => "not recorded".into(),
+        }
     }
 
     fn key(&self, key: Key) -> String {
@@ -307,10 +326,11 @@ impl<'a> Report<'a> {
             Key::Device(disk) => self.disk(disk),
             Key::Network(device) => out::printable(self.found.tables.text(device)),
             Key::Lock(lock) => format!("{lock:#x}"),
+            Key::Call(call) => self.call(call),
             Key::File(None) => "no file, or several".into(),
             Key::File(Some(file)) => self.file(file).unwrap_or_else(unknown),
             Key::State(sleep) => state(sleep).into(),
-            Key::Waker(by) => self.waker(by),
+            Key::Waker(by) | Key::Queuer(by) => self.trigger(by),
             Key::Workqueue(name) => {
                 name.map_or_else(unknown, |name| out::printable(self.found.tables.text(name)))
             }
@@ -444,13 +464,55 @@ mod tests {
     use std::collections::BTreeMap;
 
     use clap::Parser;
-    use lt_model::tables::{Analysis, Builder, Range, Seen, Step};
+    use lt_model::What;
+    use lt_model::tables::{Analysis, Builder, Range, Recorded, Seen, Step, Work, WorkStage};
+    use serde_json::json;
 
     use super::super::needs::Subject;
     use super::*;
     use crate::analyze::args::AnalyzeCommand;
     use crate::analyze::made::{R, switch};
     use crate::cli::{Cli, Command};
+
+    fn seen(time: u64, cpu: u32, step: Step<'_>) -> Seen<'_> {
+        Seen {
+            time,
+            cpu,
+            tid: None,
+            process: None,
+            file: None,
+            step,
+        }
+    }
+
+    /// The result of reading these events. One function has a name.
+    fn found(subject: Subject, mut builder: Builder, events: &[Seen<'_>]) -> Found {
+        events.iter().for_each(|seen| builder.feed(seen));
+        Found {
+            subject,
+            tables: builder.finish(),
+            disks: BTreeMap::new(),
+            functions: BTreeMap::from([(0xf1, "wb_workfn".to_string())]),
+            hints: Vec::new(),
+            range: (0, 1000),
+            span: (0, 1000),
+            asked: (0, u64::MAX),
+            rest: Vec::new(),
+        }
+    }
+
+    /// The arguments of an analysis, without options.
+    fn args(analysis: &str) -> TableArgs {
+        let cli = Cli::try_parse_from(["lt", "analyze", analysis, "trace"]).unwrap();
+        let Command::Analyze(args) = cli.command else {
+            panic!()
+        };
+        match args.command {
+            AnalyzeCommand::Cpu(args) => args.common,
+            AnalyzeCommand::Work(args) => args.common,
+            other => panic!("{other:?}"),
+        }
+    }
 
     /// CPU 0 is recorded for 1000 ns, in which one thread runs, and CPU 1 for the last 100 ns.
     #[test]
@@ -460,37 +522,12 @@ mod tests {
             switch(900, 1, 0, R, 9),
             switch(1000, 0, 7, R, 10),
         ];
+        let events = events.map(|event| seen(event.time, event.cpu, Step::Known(event.what)));
+        let args = args("cpu");
         let shares = |by| {
-            let mut builder = Builder::new(Analysis::Cpu, Range::all(0), Some(by));
-            for event in events {
-                builder.feed(&Seen {
-                    time: event.time,
-                    cpu: event.cpu,
-                    tid: None,
-                    process: None,
-                    file: None,
-                    step: Step::Known(event.what),
-                });
-            }
-            let found = Found {
-                subject: Subject::Cpu,
-                tables: builder.finish(),
-                disks: BTreeMap::new(),
-                functions: BTreeMap::new(),
-                hints: Vec::new(),
-                range: (0, 1000),
-                span: (0, 1000),
-                asked: (0, u64::MAX),
-                rest: Vec::new(),
-            };
-            let cli = Cli::try_parse_from(["lt", "analyze", "cpu", "trace"]).unwrap();
-            let Command::Analyze(args) = cli.command else {
-                panic!()
-            };
-            let AnalyzeCommand::Cpu(args) = args.command else {
-                panic!()
-            };
-            let report = Report::new(found, Vec::new(), &args.common);
+            let builder = Builder::new(Analysis::Cpu, Range::all(0), Some(by));
+            let found = found(Subject::Cpu, builder, &events);
+            let report = Report::new(found, Vec::new(), &args);
             let table = &report.found.tables.tables[0];
             let rows = report.rows(table).into_iter();
             rows.map(|line| (line.name.clone(), report.share(table, &line).unwrap()))
@@ -502,5 +539,79 @@ mod tests {
             [row("late/7", 1.0), row("thread 9", 0.1)]
         );
         assert_eq!(shares(By::Cpu), [row("0", 1.0), row("1", 1.0)]);
+    }
+
+    /// Worker 7 on CPU 0 runs items that 8 on CPU 1, another item, a softirq and an unknown queuer queued.
+    #[test]
+    fn what_queued_a_work_item_is_named() {
+        use WorkStage::{Ended, Queued, Started};
+        let analysis = Analysis::Work {
+            recorded: Recorded {
+                handlers: true,
+                softirqs: true,
+                timers: true,
+                ipis: true,
+                ..Recorded::default()
+            },
+            ends: true,
+        };
+        let item = |time, cpu, stage, work| {
+            let item = Work {
+                stage,
+                work,
+                function: Some(0xf0 + work),
+                workqueue: None,
+            };
+            seen(time, cpu, Step::Work(item))
+        };
+        let known = |time, cpu, what| seen(time, cpu, Step::Known(what));
+        let events = [
+            known(0, 0, switch(0, 0, 0, R, 7).what),
+            known(0, 1, switch(0, 1, 0, R, 8).what),
+            item(1, 1, Queued, 1),
+            item(2, 0, Started, 1),
+            item(3, 0, Queued, 2),
+            item(4, 0, Ended, 1),
+            item(5, 0, Started, 2),
+            item(6, 0, Ended, 2),
+            known(7, 1, What::Softirq { vector: 3 }),
+            item(8, 1, Queued, 3),
+            known(9, 1, What::SoftirqEnd { vector: 3 }),
+            item(10, 0, Started, 3),
+            item(11, 0, Ended, 3),
+            item(20, 0, Started, 4),
+            item(25, 0, Ended, 4),
+        ];
+        let builder = Builder::new(analysis, Range::all(9), Some(By::Queuer));
+        let args = args("work");
+        let report = Report::new(found(Subject::Work, builder, &events), Vec::new(), &args);
+        let table = &report.found.tables.tables[1];
+        let rows = report.rows(table).into_iter();
+        let rows: Vec<_> = rows.map(|line| line.name).collect();
+        let expected = [
+            "not recorded",
+            "hog/8",
+            "softirq NET_RX",
+            "work item wb_workfn",
+        ];
+        assert_eq!(rows, expected);
+        let what = |case: &Case| report.what(case);
+        let expected = [
+            "0xf4, queuer not recorded",
+            "wb_workfn, queued by hog/8",
+            "0xf2, queued by work item wb_workfn",
+            "0xf3, queued by softirq NET_RX",
+        ];
+        assert_eq!(table.worst.iter().map(what).collect::<Vec<_>>(), expected);
+        let json = super::super::json::of(&report);
+        let worst = json["tables"][1]["worst"].as_array().unwrap().iter();
+        let queuers = worst.map(|case| json!([case["queuer"], case["queued_by"]]));
+        let expected = [
+            json!([null, null]),
+            json!(["thread", {"tid": 8, "comm": "hog"}]),
+            json!(["work", {"function": "0xf1", "name": "wb_workfn"}]),
+            json!(["softirq", {"vector": 3, "name": "NET_RX"}]),
+        ];
+        assert_eq!(queuers.collect::<Vec<_>>(), expected);
     }
 }

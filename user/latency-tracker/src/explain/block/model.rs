@@ -148,15 +148,14 @@ impl Explainer {
     fn end_pending(&mut self) {
         let (alert, time) = (&self.alert, self.alert.time);
         let pending = |r: &&mut Request| {
-            let begun = [&r.inserted, &r.issued];
-            let begun = begun
-                .iter()
-                .any(|s| s.as_ref().is_some_and(|s| s.time <= time));
+            let mut begun = [r.queued(), r.issued.as_ref()].into_iter().flatten();
+            let begun = begun.any(|step| step.time <= time);
             r.sector == self.sector && begun && r.completed.as_ref().is_none_or(|c| c.time > time)
         };
         let all = self.requests.all.iter_mut().filter(pending);
         if let Some(request) = all.min_by_key(|r| start_distance(r, alert)) {
-            // A request that waited in the I/O scheduler may have been issued later.
+            // A request that waited in a queue may have been returned and issued later.
+            request.returned = request.returned.take().filter(|s| s.time <= time);
             request.issued = request.issued.take().filter(|s| s.time <= time);
             request.completed = Some(Step {
                 time,
@@ -225,9 +224,10 @@ impl Explainer {
     }
 }
 
-/// Distance between the start of the delay and the insertion or the issue of a request, whichever is closer, ns.
+/// Time between the start of the delay and the nearest step at which the delay of a request may start, ns.
 fn start_distance(request: &Request, alert: &Alert) -> Option<u64> {
-    let begun = [&request.inserted, &request.issued].into_iter().flatten();
+    let begun = [request.queued(), request.issued.as_ref()];
+    let begun = begun.into_iter().flatten();
     begun.map(|step| step.time.abs_diff(alert.start())).min()
 }
 

@@ -49,7 +49,7 @@ impl fmt::Display for Explanation {
                 self.device(f, queue)?;
                 self.processor(f)?;
             }
-            (Some(request), None) if self.is_pending() && request.inserted.is_some() => {
+            (Some(request), None) if self.is_pending() && self.is_unissued(request) => {
                 self.steps(f, request)?;
                 writeln!(f, "\n  It has not been issued to the device.")?;
             }
@@ -117,6 +117,13 @@ impl Explanation {
         self.alert.reason == Reason::Timeout
     }
 
+    /// Whether the request, whose issue is not in the trace, has not been issued. If the trace has only its return by
+    /// the driver, it may have been issued before the trace begins; the alert shows whether it was.
+    fn is_unissued(&self, request: &Request) -> bool {
+        let is_issued = self.alert.fields.number("device") != Some(0);
+        request.inserted.is_some() || (request.returned.is_some() && !is_issued)
+    }
+
     /// The life of the request, relative to its end.
     fn steps(&self, f: &mut fmt::Formatter<'_>, request: &Request) -> fmt::Result {
         let end = request
@@ -127,16 +134,17 @@ impl Explanation {
             None => Ok(()),
             Some(s) => {
                 let when = format!("-{}", Nanos(end.saturating_sub(s.time)));
-                writeln!(
-                    f,
-                    "  {when:>9}  {what} by {} on CPU {}",
-                    name(&s.task),
-                    s.cpu
-                )
+                writeln!(f, "  {when:>9}  {what} on CPU {}", s.cpu)
             }
         };
-        step(&request.inserted, "inserted in the I/O scheduler")?;
-        step(&request.issued, "issued to the device")?;
+        let by = |what: &str, step: &Option<Step>| {
+            let who = step.as_ref().map(|s| name(&s.task)).unwrap_or_default();
+            format!("{what} by {who}")
+        };
+        let (inserted, issued) = (&request.inserted, &request.issued);
+        step(inserted, &by("inserted in the I/O scheduler", inserted))?;
+        step(&request.returned, "returned by the driver")?;
+        step(issued, &by("issued to the device", issued))?;
         let cpu = request.completed.as_ref().map_or(0, |c| c.cpu);
         let requeues = match request.requeues {
             0 => String::new(),
@@ -258,15 +266,22 @@ impl Explanation {
     /// The largest part of the delay, in one sentence. `None` if the trace lacks the issue or the end of the request.
     pub(crate) fn verdict(&self) -> Option<String> {
         let (request, queue) = (self.request.as_ref()?, self.queue.as_ref()?);
-        if request.requeues > 0 {
+        // If the delay began before the first known step, in which the driver returned the request, the trace lacks an
+        // earlier step.
+        let start = self.alert.start().saturating_add(NEAR);
+        let first = request.returned.as_ref();
+        let first = first.filter(|_| request.inserted.is_none());
+        let is_again = first.is_some_and(|step| step.time > start);
+        let requeues = request.requeues + u64::from(is_again);
+        if requeues > 0 {
             return Some(format!(
                 "The driver returned the request {}: the device was busy, or failed.",
-                plural(request.requeues as usize, "time")
+                plural(requeues as usize, "time")
             ));
         }
         let (issued, completed) = (request.issued.as_ref()?, request.completed.as_ref()?);
-        let queued = match &request.inserted {
-            Some(inserted) if self.is_from_insert() => issued.time.saturating_sub(inserted.time),
+        let queued = match request.queued() {
+            Some(since) if self.is_from_insert() => issued.time.saturating_sub(since.time),
             _ => 0,
         };
         // If the two probes disagree, the later one was delayed.
@@ -279,7 +294,18 @@ impl Explanation {
         let all = queued.saturating_add(at_device).saturating_add(delayed);
         if queued > at_device {
             let share = out::share(queued, all, "delay");
-            return Some(format!("{share}: the request waited in the I/O scheduler."));
+            return Some(match (&request.inserted, &request.returned) {
+                (Some(_), None) => format!("{share}: the request waited in the I/O scheduler."),
+                (Some(inserted), Some(returned)) => format!(
+                    "{share}: the request waited for {} in the I/O scheduler, and for {} after the driver had returned \
+                     it.",
+                    Nanos(returned.time.saturating_sub(inserted.time)),
+                    Nanos(issued.time.saturating_sub(returned.time))
+                ),
+                (None, _) => format!(
+                    "{share}: the request waited in a queue, since the driver had returned it."
+                ),
+            });
         }
         let share = out::share(at_device, all, "delay");
         if let Some(why) = self.gap {
@@ -495,6 +521,83 @@ mod tests {
             let text = explain(&alert, &trace);
             assert!(text.contains(verdict), "{verdict:?} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_request_that_the_driver_returned_before_it_started_it_was_not_at_the_device() {
+        // The driver returns the request 30 ms before its issue; it is not inserted.
+        let returned = TRACE
+            .lines()
+            .find(|line| line.contains("26844860426"))
+            .unwrap()
+            .replace("26844860426", "26814860426")
+            .replace("block_rq_insert", "block_rq_requeue")
+            .replace(", tid = 170", "");
+        let is_insertion = |line: &&str| line.contains("26844860426");
+        let others: Vec<_> = TRACE.lines().filter(|line| !is_insertion(line)).collect();
+        let trace = format!("{returned}\n{}", others.join("\n"));
+        let alert = ALERT
+            .replace("queue=90000", "queue=30090000")
+            .replace("device=15165000 requeues=0", "device=15255000 requeues=1")
+            .replace("delay=15255000", "delay=45345000");
+        let text = explain(&alert, &trace);
+        for line in [
+            "66 % of the delay (30.10ms): the request waited in a queue, since",
+            "-45.35ms  returned by the driver on CPU 1",
+            "issued to the device by kworker/1:1H/129 on CPU 1",
+        ] {
+            assert!(text.contains(line), "{line:?} is missing in\n{text}");
+        }
+        // If the trace begins after an earlier issue, with which the delay began, the driver returned it meanwhile.
+        let alert = ALERT
+            .replace("queue=90000", "queue=0")
+            .replace("device=15165000 requeues=0", "device=145345000 requeues=1")
+            .replace("delay=15255000", "delay=145345000");
+        let text = explain(&alert, &trace);
+        let says = "The driver returned the request 1 time";
+        assert!(text.contains(says), "{says:?} is missing in\n{text}");
+        // It times out before and after its issue; in the second case, the trace begins after the issue.
+        for (device, says) in [
+            ("0", "It has not been issued to the device."),
+            ("5000000", "The issue is not in the trace"),
+        ] {
+            let alert = ALERT
+                .replace("time=26860215000", "time=26844900000")
+                .replace(
+                    "reason=threshold delay=15255000",
+                    "reason=timeout delay=30039574",
+                )
+                .replace("device=15165000", &format!("device={device}"));
+            let text = explain(&alert, &trace);
+            assert!(text.contains(says), "{says:?} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_the_driver_returned_after_its_insertion_was_not_only_in_the_scheduler() {
+        // The request is inserted 30 ms before its issue, and returned 20 ms before its issue.
+        let is_insertion = |line: &&str| line.contains("26844860426");
+        let (inserted, others): (Vec<_>, Vec<_>) = TRACE.lines().partition(is_insertion);
+        let returned = inserted[0]
+            .replace("26844860426", "26824960000")
+            .replace("block_rq_insert", "block_rq_requeue");
+        let inserted = inserted[0].replace("26844860426", "26814960000");
+        let trace = format!("{inserted}\n{returned}\n{}", others.join("\n"));
+        let alert = ALERT
+            .replace("queue=90000", "queue=30000000")
+            .replace("device=15165000 requeues=0", "device=15255000 requeues=1")
+            .replace("delay=15255000", "delay=45255000");
+        let text = explain(&alert, &trace);
+        let verdict = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "the request waited for 10.00ms in the I/O scheduler, and for ",
+            " after the driver had returned it.",
+            "inserted in the I/O scheduler by fio/170 on CPU 1",
+            "-35.25ms returned by the driver on CPU 1",
+        ] {
+            assert!(verdict.contains(part), "{part:?} is missing in\n{text}");
+        }
+        assert!(text.lines().all(|l| l.chars().count() < 80), "{text}");
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub(crate) struct Request {
     pub(crate) sectors: u64,
     pub(crate) op: String,
     pub(crate) inserted: Option<Step>,
+    /// When the driver first returned the request before its issue. From then on, the request waits in a queue. Either
+    /// the driver had not started it; or, if it was not inserted, it may have been issued before the trace begins.
+    pub(crate) returned: Option<Step>,
     /// The issue; the first one if the request was requeued.
     pub(crate) issued: Option<Step>,
     pub(crate) completed: Option<Step>,
@@ -42,6 +45,11 @@ impl Request {
     pub(crate) fn at_device_for(&self) -> Option<u64> {
         let (issued, completed) = (self.issued.as_ref()?, self.completed.as_ref()?);
         completed.time.checked_sub(issued.time)
+    }
+
+    /// The step after which the request waited for its first issue.
+    pub(crate) fn queued(&self) -> Option<&Step> {
+        self.inserted.as_ref().or(self.returned.as_ref())
     }
 }
 
@@ -89,26 +97,20 @@ impl Requests {
                 });
             }
             "block_rq_issue" => {
-                let end = sector.saturating_add(sectors);
-                let same = |r: &Request| !r.at_device && r.at == sector && r.left == sectors;
-                let grown = |r: &Request| {
-                    !r.at_device
-                        && r.left > 0
-                        && r.at >= sector
-                        && r.at.saturating_add(r.left) <= end
-                };
-                let known = self.find(same).or_else(|| self.find(grown));
-                let i = known.unwrap_or_else(|| self.add(new()));
-                let request = &mut self.all[i];
-                (request.sector, request.sectors) = (sector, sectors);
-                (request.at, request.left) = (sector, sectors);
+                let request = self.in_queue(new());
                 request.issued.get_or_insert(step);
                 request.at_device = true;
             }
             "block_rq_requeue" => {
-                if let Some(i) = self.find(|r| r.at_device && r.at == sector && r.left == sectors) {
+                let same = |r: &Request| r.at_device && r.at == sector && r.left == sectors;
+                if let Some(i) = self.find(same) {
                     self.all[i].requeues += 1;
                     self.all[i].at_device = false;
+                } else {
+                    let request = self.in_queue(new());
+                    if request.issued.is_none() {
+                        request.returned.get_or_insert(step);
+                    }
                 }
             }
             "block_rq_merge" => {
@@ -152,11 +154,28 @@ impl Requests {
         self.live.iter().copied().find(|i| fits(&self.all[*i]))
     }
 
+    /// Returns the request in a queue that has this sector and length, or adds `new`. Bios merged into the request may
+    /// have made it longer without an event.
+    fn in_queue(&mut self, new: Request) -> &mut Request {
+        let (sector, sectors) = (new.sector, new.sectors);
+        let end = sector.saturating_add(sectors);
+        let same = |r: &Request| !r.at_device && r.at == sector && r.left == sectors;
+        let grown = |r: &Request| {
+            !r.at_device && r.left > 0 && r.at >= sector && r.at.saturating_add(r.left) <= end
+        };
+        let known = self.find(same).or_else(|| self.find(grown));
+        let i = known.unwrap_or_else(|| self.add(new));
+        let request = &mut self.all[i];
+        (request.sector, request.sectors) = (sector, sectors);
+        (request.at, request.left) = (sector, sectors);
+        request
+    }
+
     /// Number of requests at the device, over time.
     pub(crate) fn depths(&self) -> Depths {
         let mut depths = Depths::default();
         for request in &self.all {
-            let begun = match (&request.issued, &request.inserted) {
+            let begun = match (&request.issued, request.queued()) {
                 (Some(issued), _) => issued.time,
                 // A request with only its end in the trace was issued earlier. Any other request without an issue has
                 // not reached the device.
@@ -266,6 +285,38 @@ mod tests {
         assert_eq!(r.all[0].at_device_for(), Some(5));
         assert_eq!(r.depths().at(8), 1);
         assert_eq!(r.depths().at(9), 0);
+    }
+
+    #[test]
+    fn a_request_that_was_returned_before_it_was_started_waits_from_then_on() {
+        let r = requests(&[
+            (1, "block_rq_requeue", 0, 8),
+            (2, "block_rq_insert", 0, 8),
+            (3, "block_rq_requeue", 0, 8),
+            (4, "block_rq_issue", 0, 8),
+            (6, "block_rq_complete", 0, 8),
+        ]);
+        assert_eq!(r.all.len(), 1);
+        assert_eq!(r.all[0].queued().unwrap().time, 1);
+        assert_eq!(r.all[0].at_device_for(), Some(2));
+        assert_eq!([3, 4, 6].map(|t| r.depths().at(t)), [0, 1, 0]);
+    }
+
+    #[test]
+    fn a_request_that_was_inserted_may_have_grown_when_the_driver_returns_it() {
+        let r = requests(&[
+            (1, "block_rq_insert", 8, 8),
+            (3, "block_rq_requeue", 0, 16),
+            (5, "block_rq_requeue", 0, 16),
+            (7, "block_rq_issue", 0, 16),
+            (9, "block_rq_requeue", 0, 16),
+            (10, "block_rq_issue", 0, 16),
+            (12, "block_rq_complete", 0, 16),
+        ]);
+        assert_eq!(r.all.len(), 1);
+        assert_eq!(r.all[0].queued().unwrap().time, 1);
+        assert_eq!(r.all[0].returned.as_ref().unwrap().time, 3);
+        assert_eq!((r.all[0].requeues, r.all[0].at_device_for()), (1, Some(5)));
     }
 
     #[test]

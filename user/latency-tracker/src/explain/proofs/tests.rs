@@ -610,27 +610,6 @@ fn programs_read_the_same_causes() {
     assert_eq!(slept, expected);
 }
 
-#[test]
-fn a_capture_may_lack_evidence_but_invalid_evidence_is_an_error() {
-    let capture = tempfile::tempdir().unwrap();
-    assert_eq!(read(capture.path()).unwrap(), None);
-    let file = capture.path().join("evidence.json");
-    let some = Some(evidence(&[cgroup("/a", HALF, &[counters(500, 3, 10)])]));
-    fs::write(&file, serde_json::to_string(&some).unwrap()).unwrap();
-    assert_eq!(read(capture.path()).unwrap(), some);
-    // The evidence also belongs to the capture's trace, but not to another trace in the directory.
-    let [trace, other] = ["trace", "other"].map(|name| capture.path().join(name));
-    for directory in [&trace, &other] {
-        fs::create_dir(directory).unwrap();
-    }
-    assert_eq!(read(&trace).unwrap(), some);
-    assert_eq!(read(&trace.join(".")).unwrap(), some);
-    assert_eq!(read(&other).unwrap(), None);
-    fs::write(&file, "{").unwrap();
-    let error = read(capture.path()).unwrap_err().to_string();
-    assert!(error.ends_with("evidence.json"), "{error}");
-}
-
 /// Thread 8 is not late itself, and thread 7 waits for it.
 #[test]
 fn the_quota_of_another_thread_is_named_if_the_cgroup_of_this_thread_is_known() {

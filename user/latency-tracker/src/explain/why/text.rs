@@ -68,7 +68,7 @@ impl Why<'_> {
         ];
         lines.extend(out::wrap(&out::printable(&alert.subject()), 2));
         if let Some(resource) = resource::of_alert(alert) {
-            let resource::Resource { function, what, .. } = resource;
+            let (function, what) = resource.known;
             lines.extend(out::wrap(&format!("{function} waits for: {what}"), 0));
         }
         lines

@@ -14,7 +14,7 @@ const ALL: [Analysis; 11] = [
     Analysis::Syscalls,
     Analysis::Io,
     Analysis::Locks,
-    Analysis::Work,
+    WORK,
     Analysis::Reclaim,
     Analysis::Net(net::LTTNG),
     Analysis::Net(net::PERF),
@@ -156,7 +156,7 @@ proptest! {
         for analysis in ALL {
             let by = |by| tables_of(analysis, Range::all(5), Some(by), &all).tables;
             let first = by(By::Thread);
-            for other in [By::Thread, By::Process, By::Name, By::Cpu, By::Priority, By::Object, By::Device, By::Lock, By::File, By::State, By::Waker, By::Workqueue, By::Stack].map(by) {
+            for other in [By::Thread, By::Process, By::Name, By::Cpu, By::Priority, By::Object, By::Device, By::Lock, By::Call, By::File, By::State, By::Waker, By::Workqueue, By::Queuer, By::Stack].map(by) {
                 for (table, first) in other.iter().zip(&first) {
                     prop_assert_eq!(of_rows(table), (table.whole.sums.count, table.whole.sums.sum));
                     prop_assert_eq!(&table.whole, &first.whole);
@@ -232,7 +232,7 @@ proptest! {
             Step::Known(What::Lost { until }) => Some((seen.time, until)),
             _ => None,
         }).collect();
-        for analysis in [WAKEUPS, SLEEPS, Analysis::Syscalls, Analysis::Io, Analysis::Locks, Analysis::Work, Analysis::Reclaim, Analysis::Net(net::LTTNG), Analysis::Net(net::PERF)] {
+        for analysis in [WAKEUPS, SLEEPS, Analysis::Syscalls, Analysis::Io, Analysis::Locks, WORK, Analysis::Reclaim, Analysis::Net(net::LTTNG), Analysis::Net(net::PERF)] {
             for table in tables(analysis, &all) {
                 for case in &table.worst {
                     let hidden = gaps.iter().any(|(from, until)| *from < case.end && *until > case.begin);

@@ -42,6 +42,18 @@ fn a_request_is_queued_and_then_at_the_device() {
 }
 
 #[test]
+fn a_request_counts_on_the_cpu_of_its_issue_and_of_its_completion() {
+    let on = |cpu, seen: Seen<'static>| Seen { cpu, ..seen };
+    let all = [
+        on(1, block(1, Inserted, 0, 8)),
+        on(2, block(5, Issued, 0, 8)),
+        on(3, block(20, Completed, 0, 8)),
+    ];
+    let expected = [(Kind::Queue, 2, 4), (Kind::Device, 3, 15)];
+    assert_eq!(by_cpu(Analysis::Io, &all), expected);
+}
+
+#[test]
 fn parts_requeues_and_merges_are_followed() {
     let (queue, device) = both(&[
         block(1, Inserted, 0, 8),
@@ -60,6 +72,54 @@ fn parts_requeues_and_merges_are_followed() {
     let counts = [Extra::Parts, Extra::Requeues, Extra::Merges].map(|of| device.whole.extra(of));
     assert_eq!(counts, [1, 1, 1]);
     assert_eq!((queue.missed, device.missed), (missed(0, 0), missed(0, 0)));
+}
+
+#[test]
+fn a_request_that_the_driver_gives_back_before_it_starts_it_is_in_the_queue() {
+    let (queue, device) = both(&[
+        // It went to the driver without being inserted.
+        block(1, Requeued, 0, 8),
+        block(3, Requeued, 0, 8),
+        block(4, Inserted, 0, 8),
+        block(7, Issued, 0, 8),
+        block(9, Completed, 0, 8),
+        // It was inserted, and may be inserted again.
+        block(20, Inserted, 80, 8),
+        block(22, Requeued, 80, 8),
+        block(23, Inserted, 80, 8),
+        block(30, Issued, 80, 8),
+        block(31, Completed, 80, 8),
+        // It has grown since it was inserted.
+        block(40, Inserted, 808, 8),
+        block(45, Requeued, 800, 16),
+        block(50, Issued, 800, 16),
+        block(60, Completed, 800, 16),
+    ]);
+    assert_eq!(took(&queue), [(1, 6), (20, 10), (40, 10)]);
+    assert_eq!(took(&device), [(7, 2), (30, 1), (50, 10)]);
+    assert_eq!(device.whole.extra(Extra::Requeues), 4);
+    assert_eq!((queue.missed, device.missed), (missed(0, 0), missed(0, 0)));
+    let (queue, _) = both(&[
+        block(1, Requeued, 0, 8),
+        lost(2, 3, 3),
+        block(7, Issued, 0, 8),
+        block(8, Requeued, 80, 8),
+    ]);
+    assert_eq!((took(&queue), queue.missed), (vec![], missed(1, 1)));
+}
+
+/// An interrupt handler may give a request back. The thread that it has interrupted is not the request's.
+#[test]
+fn a_request_that_was_given_back_first_is_of_the_thread_that_issues_it() {
+    let by = |tid, seen: Seen<'static>| Seen {
+        tid: Some(tid),
+        ..seen
+    };
+    let (queue, _) = both(&[
+        by(9, block(1, Requeued, 0, 8)),
+        by(7, block(5, Issued, 0, 8)),
+    ]);
+    assert_eq!(queue.worst[0].who, Some((7, None)));
 }
 
 #[test]

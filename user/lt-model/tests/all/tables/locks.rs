@@ -49,6 +49,22 @@ fn waits_are_of_a_lock_and_a_thread() {
     assert_eq!(table.missed, missed(0, 1));
 }
 
+#[test]
+fn a_wait_counts_on_the_cpu_where_the_lock_is_acquired() {
+    let all = [
+        of(switch(0, 0, 0, R, 7)),
+        contended(10, 0, 0xa0, 32),
+        of(switch(12, 0, 7, S, 8)),
+        // The waiter moves to another CPU.
+        of(switch(15, 1, 0, R, 7)),
+        contended(17, 0, 0xb0, 1),
+        acquired(19, 0, 0xb0),
+        acquired(20, 1, 0xa0),
+    ];
+    let expected = [(Kind::Contention, 0, 2), (Kind::Contention, 1, 10)];
+    assert_eq!(by_cpu(Analysis::Locks, &all), expected);
+}
+
 /// The waiter goes to sleep after a gap of another CPU.
 #[test]
 fn a_wait_for_a_mutex_over_a_gap_is_missed_once() {

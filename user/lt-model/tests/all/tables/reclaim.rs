@@ -62,6 +62,22 @@ fn reclaim_is_identified_by_thread_and_kind() {
 }
 
 #[test]
+fn a_reclaim_counts_on_the_cpu_where_it_ends() {
+    let all = [
+        of(switch(0, 0, 0, R, 7)),
+        begin(10, 0, Reclaim::Direct),
+        of(switch(12, 0, 7, S, 8)),
+        // The thread moves to another CPU.
+        of(switch(15, 1, 0, R, 7)),
+        begin(16, 0, Reclaim::Memcg),
+        end(19, 0, Reclaim::Memcg),
+        end(20, 1, Reclaim::Direct),
+    ];
+    let expected = [(Kind::Reclaim, 0, 3), (Kind::Reclaim, 1, 10)];
+    assert_eq!(by_cpu(Analysis::Reclaim, &all), expected);
+}
+
+#[test]
 fn reclaim_at_the_edges_and_over_gaps_is_counted() {
     let all = [
         of(switch(0, 0, 0, R, 7)),

@@ -33,7 +33,7 @@ fn on_0(time: u64, what: What<'static>) -> Seen<'static> {
 }
 
 /// What ended each sleep, in order of their starts.
-fn wakers(table: &Table) -> Vec<WokenBy> {
+fn wakers(table: &Table) -> Vec<Trigger> {
     let mut cases: Vec<_> = table.worst.iter().collect();
     cases.sort_by_key(|case| case.begin);
     let waker = |case: &&Case| match case.object {
@@ -117,13 +117,13 @@ fn a_sleep_lasts_until_the_wakeup_and_names_the_waker() {
     assert_eq!(table.whole.extra(Extra::Unknown), 1);
     let wakers = wakers(table);
     let [
-        WokenBy::Thread(Some(by)),
-        WokenBy::Irq(24, line),
-        WokenBy::Softirq(Vector::NET_RX),
-        WokenBy::Timer,
-        WokenBy::Disk(Disk(0x0080_0000)),
-        WokenBy::Ipi(call),
-        WokenBy::Unrecorded,
+        Trigger::Thread(Some(by)),
+        Trigger::Irq(24, line),
+        Trigger::Softirq(Vector::NET_RX),
+        Trigger::Timer,
+        Trigger::Disk(Disk(0x0080_0000)),
+        Trigger::Ipi(call),
+        Trigger::Unrecorded,
     ] = wakers[..]
     else {
         panic!("{wakers:?}")
@@ -151,7 +151,7 @@ fn without_events_of_interrupts_no_thread_is_certain() {
     // An idle CPU wakes no thread.
     assert_eq!(table.whole.extra(Extra::Unknown), 6);
     let wakers = wakers(table);
-    assert!(matches!(wakers[0], WokenBy::Perhaps(Some(by)) if found.task(by).0 == 8));
+    assert!(matches!(wakers[0], Trigger::Perhaps(Some(by)) if found.task(by).0 == 8));
 }
 
 /// Without the ends of handlers, every later wakeup would seem to be by the handler.
@@ -172,7 +172,7 @@ fn a_handler_without_an_end_is_no_waker() {
     let found = tables_of(ONLY_THREADS, Range::all(9), None, &all);
     let wakers = wakers(&found.tables[0]);
     assert!(
-        matches!(wakers[..], [WokenBy::Perhaps(Some(_))]),
+        matches!(wakers[..], [Trigger::Perhaps(Some(_))]),
         "{wakers:?}"
     );
 }
@@ -205,9 +205,9 @@ fn a_completion_that_ends_nothing_wakes_no_thread() {
     };
     for nothing in [Read, Write, Discard, Other] {
         let by = woken_by(&[done(64, 0, nothing)]);
-        assert!(matches!(by, WokenBy::Irq(24, _)), "{nothing:?}: {by:?}");
+        assert!(matches!(by, Trigger::Irq(24, _)), "{nothing:?}: {by:?}");
     }
-    let disk = WokenBy::Disk(Disk(8 << 20));
+    let disk = Trigger::Disk(Disk(8 << 20));
     assert_eq!(woken_by(&[done(64, 8, Read)]), disk);
     // A flush, a command, and a write that waited for a flush.
     for ended in [Flush, Other] {
@@ -239,7 +239,7 @@ fn the_thread_of_an_interrupt_is_woken_by_its_interrupt() {
     let table = &tables(SLEEPS, &all)[0];
     assert_eq!(took(table), [(0, 12)]);
     let wakers = wakers(table);
-    assert!(matches!(wakers[..], [WokenBy::Irq(24, _)]), "{wakers:?}");
+    assert!(matches!(wakers[..], [Trigger::Irq(24, _)]), "{wakers:?}");
 }
 
 #[test]
@@ -275,21 +275,171 @@ fn rows_are_by_state_by_waker_and_by_both() {
     assert!(matches!(
         by_waker[..],
         [
-            (Key::Waker(WokenBy::Thread(Some(_))), 3, 2),
-            (Key::Waker(WokenBy::Unrecorded), 4, 1)
+            (Key::Waker(Trigger::Thread(Some(_))), 3, 2),
+            (Key::Waker(Trigger::Unrecorded), 4, 1)
         ]
     ));
-    let by_thread = WokenBy::Thread(None);
+    let by_thread = Trigger::Thread(None);
     assert_eq!(
         sums(By::Object),
         [
             (Key::Object(Object::Sleep(d, by_thread)), 1, 1),
             (Key::Object(Object::Sleep(s, by_thread)), 2, 1),
-            (Key::Object(Object::Sleep(d, WokenBy::Unrecorded)), 4, 1)
+            (Key::Object(Object::Sleep(d, Trigger::Unrecorded)), 4, 1)
         ]
     );
     let of_7 = |key| matches!(key, Key::Stack(Some(_), Some(Object::Sleep(..))));
     assert!(sums(By::Stack).into_iter().all(|(key, ..)| of_7(key)));
+}
+
+#[test]
+fn a_sleep_counts_on_the_cpu_of_its_waker() {
+    let all = [
+        runs(0),
+        sleeps(10),
+        of(waking(20, 1, 7)),
+        runs(25),
+        sleeps(30),
+        of(waking(32, 0, 7)),
+    ];
+    let expected = [(Kind::Sleep, 0, 2), (Kind::Sleep, 1, 10)];
+    assert_eq!(by_cpu(SLEEPS, &all), expected);
+}
+
+/// The sums and the numbers of the sleeps in each call, the smallest sum first; all system calls are recorded.
+fn by_call(all: &[Seen<'static>]) -> Vec<(String, u64, u64)> {
+    let Analysis::Sleeps(recorded) = SLEEPS else {
+        panic!()
+    };
+    let analysis = Analysis::Sleeps(Recorded {
+        calls: true,
+        ..recorded
+    });
+    let found = tables_of(analysis, Range::all(9), Some(By::Call), all);
+    let row = |((_, key), row): (&(u64, Key), &Row)| {
+        let call = match key {
+            Key::Call(InCall::Named(name)) => found.text(*name).to_string(),
+            Key::Call(other) => format!("{other:?}"),
+            other => panic!("{other:?}"),
+        };
+        (call, row.sums.sum, row.sums.count)
+    };
+    let mut sums: Vec<_> = found.tables[0].rows.iter().map(row).collect();
+    sums.sort_by_key(|(_, sum, _)| *sum);
+    sums
+}
+
+fn call(time: u64, name: &'static [u8]) -> Seen<'static> {
+    on_0(time, What::Call { name })
+}
+
+fn end_of_call(time: u64) -> Seen<'static> {
+    let (call, result) = (None, Some(0));
+    seen(time, 0, Step::Return { call, result })
+}
+
+#[test]
+fn a_thread_sleeps_in_the_call_that_it_has_started() {
+    let futex = What::Futex {
+        op: 128,
+        address: 0x70,
+    };
+    let sleep = |time: u64, length: u64| {
+        [
+            sleeps(time),
+            of(waking(time + length, 1, 7)),
+            runs(time + length + 1),
+        ]
+    };
+    let all: Vec<_> = [
+        vec![runs(0)],
+        // The thread may be in a call that started before the trace.
+        sleep(10, 1).to_vec(),
+        vec![call(20, b"read")],
+        sleep(22, 2).to_vec(),
+        sleep(26, 4).to_vec(),
+        vec![end_of_call(35)],
+        sleep(40, 8).to_vec(),
+        vec![on_0(50, futex)],
+        sleep(52, 16).to_vec(),
+        // The thread may have left the call in this gap.
+        vec![lost(70, 1, 71)],
+        sleep(80, 32).to_vec(),
+        vec![end_of_call(120)],
+        sleep(130, 64).to_vec(),
+        vec![call(200, b"poll")],
+        sleep(202, 128).to_vec(),
+    ]
+    .concat();
+    let expected = [
+        ("read", 6, 2),
+        ("futex", 16, 1),
+        ("Unknown", 33, 2),
+        ("Outside", 72, 2),
+        ("poll", 128, 1),
+    ];
+    let expected = expected.map(|(call, sum, count)| (call.to_string(), sum, count));
+    assert_eq!(by_call(&all), expected);
+    // Without system calls, it is not known in which call a thread sleeps.
+    let found = tables_of(SLEEPS, Range::all(9), Some(By::Call), &all);
+    let keys: Vec<_> = found.tables[0].rows.keys().map(|(_, key)| *key).collect();
+    assert_eq!(keys, [Key::Call(InCall::Unknown)]);
+}
+
+#[test]
+fn the_call_of_a_thread_is_not_recorded_after_a_signal_handler() {
+    let all = [
+        runs(0),
+        call(5, b"nanosleep"),
+        // The handler has returned.
+        call(10, b"rt_sigreturn"),
+        sleeps(20),
+        of(waking(22, 1, 7)),
+        runs(23),
+        call(25, b"read"),
+        sleeps(30),
+        of(waking(34, 1, 7)),
+    ];
+    let expected = [("Unknown", 2, 1), ("read", 4, 1)];
+    let expected = expected.map(|(call, sum, count)| (call.to_string(), sum, count));
+    assert_eq!(by_call(&all), expected);
+}
+
+#[test]
+fn a_new_thread_is_in_no_call_and_an_exec_keeps_its_call() {
+    let fork = What::Fork {
+        child: 9,
+        name: b"new",
+    };
+    let new = Step::New {
+        tid: 9,
+        name: b"new",
+        target: 0,
+    };
+    let all = [
+        runs(0),
+        call(5, b"clone3"),
+        on_0(6, fork),
+        seen(7, 0, new),
+        of(switch(8, 0, 7, R, 9)),
+        of(switch(10, 0, 9, S, 0)),
+        of(waking(11, 1, 9)),
+        of(switch(12, 0, 0, R, 9)),
+        call(13, b"execve"),
+        // The thread takes the number of its process.
+        on_0(14, What::Exec { tid: 6, old: 9 }),
+        of(switch(20, 0, 6, S, 0)),
+        of(waking(22, 1, 6)),
+        of(switch(23, 0, 0, R, 6)),
+        of(switch(30, 0, 6, SwitchedOut::Dead, 0)),
+        // Another thread with this number, whose creation is not recorded.
+        of(switch(35, 0, 0, R, 6)),
+        of(switch(40, 0, 6, S, 0)),
+        of(waking(44, 1, 6)),
+    ];
+    let expected = [("Outside", 1, 1), ("execve", 2, 1), ("Unknown", 4, 1)];
+    let expected = expected.map(|(call, sum, count)| (call.to_string(), sum, count));
+    assert_eq!(by_call(&all), expected);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 //! For random events: the pieces of a path tile the requested time, and pieces of other threads lie inside a wait.
 
 use lt_model::why::{
-    Cause, Segment, causes, delays, handled, instead, path, states, wanted, wanted_for_delays,
+    Cause, Piece, Search, Segment, Wait, causes, delays, handled, instead, path, states,
 };
-use lt_model::{Builder, Disk, Kept, Model, Stage, State, ThreadId, Waker, What};
+use lt_model::{Builder, Disk, Kept, Model, Stage, State, ThreadId, Waker, Wanted, What};
 use proptest::prelude::*;
 
 use crate::anything::{At, events, feed as feed_into, model};
@@ -21,6 +21,14 @@ fn segments(m: &Model, id: ThreadId, from: u64, to: u64) -> (Vec<Segment>, Vec<O
     let waits = segments.iter_mut().flat_map(|segment| &mut segment.waits);
     let wakers = waits.map(|wait| m.waker(wait.waker.take()?)).collect();
     (segments, wakers)
+}
+
+/// A path may have a hundred thousand pieces and waits.
+#[test]
+fn causes_pieces_and_waits_are_small() {
+    assert!(size_of::<Cause>() <= 24);
+    assert!(size_of::<Piece>() <= 80);
+    assert!(size_of::<Wait>() <= 96);
 }
 
 /// At a gap, requests are forgotten, and the size falls. The size that exceeded the limit is still reported.
@@ -98,7 +106,7 @@ proptest! {
         for id in (0..whole.threads.len() as u32).map(ThreadId) {
             let mut builder = Builder::new();
             builder.forget_before(kept);
-            builder.keep_only(wanted(&waits, id, from, from + took));
+            builder.keep_only(Search::path(id, from, from + took).all(&waits));
             let part = feed(builder, &events).finish();
             let (expected, found) = (path(&whole, id, from, from + took), path(&part, id, from, from + took));
             prop_assert_eq!(&found, &expected);
@@ -133,13 +141,82 @@ proptest! {
         for id in (0..whole.threads.len() as u32).map(ThreadId) {
             let part = |wakers| {
                 let mut second = builder();
-                second.keep_only(wanted_for_delays(&waits, id, from, to, wakers));
+                second.keep_only(Search::delays(&waits, id, from, to, wakers).all(&waits));
                 feed(second, &events).finish()
             };
             let expected = segments(&whole, id, from, to);
             prop_assert_eq!(&segments(&part(false), id, from, to), &expected);
             let part = part(true);
             prop_assert_eq!(&segments(&part, id, from, to), &expected);
+            for wait in expected.0.iter().flat_map(|segment| &segment.waits).filter(|wait| wait.cause.is_none()) {
+                let Some(by) = wait.by else { continue };
+                let of = |m| states(m, by, wait.begin, wait.end);
+                prop_assert_eq!(of(&part), of(&whole));
+            }
+        }
+    }
+
+    /// The wanted parts are found in one part of the events after another, the last part first.
+    #[test]
+    fn in_parts_the_delays_are_the_same(
+        events in events(), from in 0..60u64, took in 1..60u64, keep in 0..30u64, all_calls: bool,
+        mut starts in prop::collection::vec(1..120usize, 0..5)
+    ) {
+        let to = from + took;
+        starts.retain(|start| *start < events.len());
+        starts.sort_unstable();
+        starts.dedup();
+        let builder = |wanted| {
+            let mut builder = Builder::new();
+            builder.forget_before(keep.min(from));
+            if all_calls {
+                builder.has_all_calls();
+            }
+            builder.keep_only(wanted);
+            builder
+        };
+        let mut whole = builder(Wanted::default());
+        whole.keep_all();
+        let whole = feed(whole, &events).finish();
+        let mut first = builder(Wanted::default());
+        let mut checkpoints = vec![(0, first.checkpoint())];
+        let mut at = 0;
+        for start in starts {
+            first = feed(first, &events[at..start]);
+            checkpoints.push((start, first.checkpoint()));
+            at = start;
+        }
+        let first = feed(first, &events[at..]).finish();
+        for id in (0..whole.threads.len() as u32).map(ThreadId) {
+            let mut search = Search::delays(&first, id, from, to, true);
+            let mut end = events.len();
+            for (start, checkpoint) in checkpoints.iter().rev() {
+                let before = checkpoint.since();
+                if search.needs(&before) {
+                    let mut part = checkpoint.checkpoint();
+                    part.keep_all();
+                    search.look(&feed(part, &events[*start..end]).finish(), &before);
+                }
+                end = *start;
+            }
+            // Nothing is left before the first event.
+            prop_assert!(!search.needs(&[]));
+            let mut wanted = search.into_wanted();
+            let mut passes = 0;
+            let part = loop {
+                passes += 1;
+                let part = feed(builder(wanted.clone()), &events).finish();
+                let found = Search::delays(&part, id, from, to, true).all(&part);
+                if wanted.has_all(&found) {
+                    break part;
+                }
+                wanted.add_all(&found);
+            };
+            // Each pass finds the wakers of the threads that the one before has found.
+            prop_assert!(passes <= 5 + whole.threads.len(), "{passes}");
+            let expected = segments(&whole, id, from, to);
+            prop_assert_eq!(&segments(&part, id, from, to), &expected);
+            prop_assert_eq!(path(&part, id, from, to), path(&whole, id, from, to));
             for wait in expected.0.iter().flat_map(|segment| &segment.waits).filter(|wait| wait.cause.is_none()) {
                 let Some(by) = wait.by else { continue };
                 let of = |m| states(m, by, wait.begin, wait.end);

@@ -3,7 +3,7 @@
 //! Paths from known events: the named threads, and the users of the processor.
 
 use lt_model::why::{
-    Cause, Leaf, Piece, Worker, handled, instead, path, thread_in, unusual, used, wanted,
+    Cause, Leaf, Piece, Search, Worker, handled, instead, path, thread_in, unusual, used,
 };
 use lt_model::{Builder, Event, Handler, Model, Raiser, Sleep, SwitchedOut, ThreadId, Use, What};
 
@@ -602,7 +602,7 @@ fn in_two_passes_the_thread_that_ran_a_timer_is_known() {
     first.keep_waits();
     events.iter().for_each(|e| first.feed(e));
     let mut second = Builder::new();
-    second.keep_only(wanted(&first.finish(), of(&whole, 7), 10, 95));
+    second.keep_only(Search::path(of(&whole, 7), 10, 95).all(&first.finish()));
     events.iter().for_each(|e| second.feed(e));
     let part = second.finish();
     for m in [&whole, &part] {

@@ -42,7 +42,7 @@ fn model(lines: &[&str], edges: &[&str]) -> Model {
             earlier: Vec::new(),
             born: false,
             maker: None,
-            dead: false,
+            ended: None,
             intervals: intervals.into_iter().collect(),
         });
     }
@@ -229,7 +229,7 @@ fn a_long_chain_has_an_end() {
         earlier: Vec::new(),
         born: false,
         maker: None,
-        dead: false,
+        ended: None,
         intervals: [
             interval(n, n + 1, running, None),
             interval(n + 1, 10_000 - n - 1, blocked, Some(WakerId(n as u32))),

@@ -245,7 +245,7 @@ fn a_bio_that_the_work_item_of_io_max_submits_was_held_back_by_io_max() {
 
 #[test]
 fn a_sleep_is_for_what_its_function_waits_for() {
-    let leaf = Leaf::Resource("memory", "reclaim_throttle");
+    let leaf = Leaf::Resource(&("reclaim_throttle", "memory"));
     let slept = |alone| Knows(Quota::Open, Some(Slept { leaf, alone }));
     let begin = [switch(0, 0, 0, R, 7), switch(10, 0, 7, S, 0)];
     let by = |ends: &[Event<'static>]| [&begin[..], ends, &[switch(110, 0, 0, R, 7)]].concat();

@@ -2,7 +2,7 @@
 
 //! Waits for a lock with priority inheritance: its first waiter spins while the owner runs.
 
-use lt_model::why::{Cause, Piece, path, wanted};
+use lt_model::why::{Cause, Piece, Search, path};
 use lt_model::{Builder, Event, Kept, Model, What};
 
 use crate::made::{R, S, at, switch};
@@ -184,7 +184,7 @@ fn the_activity_that_is_kept_for_a_path_has_the_owners() {
     for (from, to) in [(0, 120), (10, 100), (20, 90)] {
         let thread = waits.by_tid(7).next().unwrap();
         let mut parts = Builder::new();
-        parts.keep_only(wanted(&waits, thread, from, to));
+        parts.keep_only(Search::path(thread, from, to).all(&waits));
         events.iter().for_each(|e| parts.feed(e));
         assert_eq!(told(&parts.finish(), (from, to)), told(&whole, (from, to)));
     }

@@ -460,7 +460,7 @@ impl Beside for InGetTag {
     }
 
     fn slept(&self, _: ThreadId, _: &Interval) -> Option<Slept> {
-        let leaf = Leaf::Resource("a full queue", "blk_mq_get_tag");
+        let leaf = Leaf::Resource(&("blk_mq_get_tag", "a full queue"));
         Some(Slept { leaf, alone: false })
     }
 }

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! The kernel events that each analysis of `latency-tracker analyze` reads, and the buffers to record them.
+//!
+//! The events that an analysis of tables needs are in one list, [`Subject`], from which both `analyze` and `record` take
+//! them. Here are events that only add to its result.
 
+use lt_common::lttng::Buffers;
+use lt_common::lttng::events::{
+    OF_INTERRUPTS, OF_LIMITS, OF_PLACES, OF_REQUESTS, OF_THREADS, matches,
+};
 use nix::unistd::{SysconfVar, sysconf};
 
-use super::Buffers;
-use super::events::{OF_INTERRUPTS, OF_LIMITS, OF_PLACES, OF_REQUESTS, OF_THREADS};
+use crate::analyze::Subject;
 
-/// An analysis of a kernel trace.
+/// An analysis of a kernel trace. The variants have no comments of their own, which `--help` would show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-#[expect(
-    missing_docs,
-    reason = "the names are those of the commands, and --help would show a comment"
-)]
-pub enum Analysis {
+pub(crate) enum Analysis {
     Path,
     Delays,
     Wakeups,
@@ -28,33 +30,10 @@ pub enum Analysis {
     Net,
 }
 
-/// Contention for kernel locks. LTTng has no probe for it today; perf records it.
-const OF_LOCKS: [&str; 2] = ["lock_contention_begin", "lock_contention_end"];
-/// Reclaim of memory, and forks, which show the process of a new thread. LTTng has no probe for the start and the end
-/// of a compaction.
-const OF_RECLAIM: [&str; 4] = [
-    "mm_vmscan_direct_reclaim_*",
-    "mm_vmscan_memcg_reclaim_*",
-    "mm_vmscan_kswapd_*",
-    "sched_process_fork",
-];
-/// Steps of packets; softirqs and interrupt handlers, in which packets belong to no thread; and forks, which show the
-/// process of a new thread. LTTng does not record packets that functions without a tracepoint free.
-const OF_PACKETS: [&str; 11] = [
-    "net_if_rx",
-    "net_if_receive_skb",
-    "net_dev_queue",
-    "net_dev_xmit",
-    "skb_kfree",
-    "skb_consume",
-    "irq_softirq_entry",
-    "irq_softirq_exit",
-    "irq_handler_entry",
-    "irq_handler_exit",
-    "sched_process_fork",
-];
-/// System calls that wait for a user-space lock.
-const OF_FUTEXES: &str = "futex,futex_wait,futex_waitv";
+/// Shows the process of a new thread.
+const OF_FORKS: [&str; 1] = ["sched_process_fork"];
+/// Handlers of interrupts, which may send packets that belong to no thread.
+const OF_HANDLERS: [&str; 1] = ["irq_handler_*"];
 /// Names of the threads that existed before the trace, of disks, and of interrupt lines. LTTng writes these events
 /// once, when the session starts.
 const OF_NAMES: [&str; 3] = [
@@ -78,9 +57,26 @@ const LEAST: u64 = 64 << 10;
 const SHARE: u64 = 16;
 
 impl Analysis {
+    /// The tables of this analysis, if it prints tables.
+    fn subject(self) -> Option<Subject> {
+        Some(match self {
+            Self::Path | Self::Delays => return None,
+            Self::Wakeups => Subject::Wakeups,
+            Self::Sleeps => Subject::Sleeps,
+            Self::Cpu => Subject::Cpu,
+            Self::Irq => Subject::Irq,
+            Self::Syscalls => Subject::Syscalls,
+            Self::Io => Subject::Io,
+            Self::Locks => Subject::Locks,
+            Self::Work => Subject::Work,
+            Self::Reclaim => Subject::Reclaim,
+            Self::Net => Subject::Net,
+        })
+    }
+
     /// Tracepoints that the analysis reads; some are patterns.
-    pub fn tracepoints(self) -> Vec<&'static str> {
-        let groups: &[&[&'static str]] = match self {
+    fn tracepoints(self) -> Vec<&'static str> {
+        let more: &[&[&'static str]] = match self {
             Self::Path | Self::Delays => &[
                 &OF_THREADS,
                 &OF_INTERRUPTS,
@@ -93,34 +89,23 @@ impl Analysis {
                 &[&OF_THREADS, &["sched_migrate_task", "sched_process_exit"]]
             }
             Self::Sleeps => &[&OF_THREADS, &OF_INTERRUPTS, &["block_rq_complete"]],
-            Self::Irq => &[&["irq_handler_*", "irq_softirq_*"]],
             Self::Syscalls => &[&OF_FILES],
             Self::Io => &[&OF_REQUESTS],
-            Self::Locks => &[&OF_LOCKS],
-            Self::Work => &[&["workqueue_*"]],
-            Self::Reclaim => &[&OF_RECLAIM],
-            Self::Net => &[&OF_PACKETS],
+            Self::Work => &[&OF_INTERRUPTS, &OF_FORKS],
+            Self::Reclaim => &[&OF_FORKS],
+            Self::Net => &[&OF_HANDLERS, &OF_FORKS],
+            Self::Irq | Self::Locks => &[],
         };
+        let needs = self.subject().into_iter().flat_map(Subject::tracepoints);
+        let more = more.iter().flat_map(|group| group.iter().copied());
         // `sched_switch` names the thread that was interrupted, or made the system call.
         let names = ["sched_switch"].into_iter().chain(OF_NAMES);
-        let mut events: Vec<&str> = groups
-            .iter()
-            .flat_map(|group| group.iter().copied())
-            .collect();
-        events.extend(names);
-        events.sort_unstable();
-        events.dedup();
-        events
+        needs.chain(more).chain(names).collect()
     }
 
-    /// System calls that the analysis reads, separated by commas.
-    pub fn syscalls(self) -> Option<&'static str> {
-        match self {
-            Self::Path | Self::Delays | Self::Syscalls => Some("*"),
-            Self::Locks => Some(OF_FUTEXES),
-            Self::Wakeups | Self::Sleeps | Self::Cpu | Self::Irq => None,
-            Self::Io | Self::Work | Self::Reclaim | Self::Net => None,
-        }
+    /// System calls that the analysis reads; `*` stands for all.
+    fn syscalls(self) -> &'static [&'static str] {
+        self.subject().map_or(&["*"], Subject::syscalls)
     }
 
     /// Bytes of a sub-buffer. System calls are the most frequent events, followed by switches with their wakeups, by
@@ -135,7 +120,7 @@ impl Analysis {
 }
 
 /// Buffers for a recording of these analyses on this machine.
-pub fn buffers_for(analyses: &[Analysis]) -> Buffers {
+pub(super) fn buffers_for(analyses: &[Analysis]) -> Buffers {
     let value = |name| sysconf(name).ok().flatten().map(|n| n.max(1) as u64);
     let memory = value(SysconfVar::_PHYS_PAGES).zip(value(SysconfVar::PAGE_SIZE));
     let memory = memory.map_or(u64::MAX, |(pages, size)| pages.saturating_mul(size));
@@ -157,18 +142,18 @@ fn buffers_within(room: u64, analyses: &[Analysis]) -> Buffers {
 }
 
 /// Tracepoints and system calls that these analyses read together, each once.
-pub fn events_for(analyses: &[Analysis]) -> (Vec<String>, Option<String>) {
-    let mut events: Vec<&str> = analyses
-        .iter()
-        .flat_map(|analysis| analysis.tracepoints())
-        .collect();
+pub(super) fn events_for(analyses: &[Analysis]) -> (Vec<String>, Option<String>) {
+    let each = analyses.iter();
+    let mut events: Vec<&str> = each.flat_map(|analysis| analysis.tracepoints()).collect();
     events.sort_unstable();
     events.dedup();
-    let mut calls: Vec<&str> = analyses
-        .iter()
-        .filter_map(|analysis| analysis.syscalls())
-        .flat_map(|calls| calls.split(','))
-        .collect();
+    let mut patterns = events.clone();
+    patterns.retain(|event| event.contains('*'));
+    // An event that matches a pattern is already included.
+    let is_in = |event: &str, pattern: &str| event != pattern && matches(pattern, event);
+    events.retain(|event| !patterns.iter().any(|pattern| is_in(event, pattern)));
+    let calls = analyses.iter().flat_map(|analysis| analysis.syscalls());
+    let mut calls: Vec<&str> = calls.copied().collect();
     calls.sort_unstable();
     calls.dedup();
     let calls = match calls.as_slice() {
@@ -184,6 +169,28 @@ mod tests {
     use clap::ValueEnum;
 
     use super::*;
+    use crate::trace::Need;
+
+    #[test]
+    fn a_recording_has_what_its_analysis_needs() {
+        for one in Analysis::value_variants() {
+            let Some(subject) = one.subject() else {
+                continue;
+            };
+            let (events, calls) = events_for(&[*one]);
+            let is_recorded = |name: &&str| events.iter().any(|event| matches(event, name));
+            let has = |need: Need| match need {
+                Need::Event(names) | Need::Always(names) => names.iter().any(is_recorded),
+                Need::Calls | Need::AllCalls | Need::Files => calls.as_deref() == Some("*"),
+                Need::Futex | Need::Returns => calls.is_some(),
+                Need::Frees(_) | Need::Thread | Need::NoVectors => false,
+            };
+            let (_, hints) = subject.analysis(&has).unwrap();
+            // LTTng has no events of compaction, nor of all ends of received packets.
+            let expected = usize::from(matches!(one, Analysis::Reclaim | Analysis::Net));
+            assert_eq!(hints.len(), expected, "{one:?}: {hints:?}");
+        }
+    }
 
     #[test]
     fn an_event_of_several_analyses_is_recorded_once() {
@@ -197,7 +204,11 @@ mod tests {
             1,
             "{events:?}"
         );
-        assert!(events.contains(&"irq_handler_*".to_string()));
+        assert!(events.contains(&"irq_handler_entry".to_string()));
+        // The pattern of another analysis includes the event.
+        let (events, _) = events_for(&[Analysis::Irq, Analysis::Sleeps]);
+        let handlers = events.iter().filter(|e| e.starts_with("irq_handler_"));
+        assert_eq!(handlers.collect::<Vec<_>>(), ["irq_handler_*"]);
         assert_eq!(calls.as_deref(), Some("futex,futex_wait,futex_waitv"));
         let (_, calls) = events_for(&[Analysis::Locks, Analysis::Syscalls]);
         assert_eq!(
@@ -206,6 +217,13 @@ mod tests {
             "the pattern has the others in it"
         );
         assert_eq!(events_for(&[Analysis::Io]).1, None);
+        // vm/record makes one recording for both.
+        for [one, other] in [
+            [Analysis::Path, Analysis::Delays],
+            [Analysis::Wakeups, Analysis::Cpu],
+        ] {
+            assert_eq!(events_for(&[one]), events_for(&[other]));
+        }
     }
 
     #[test]
