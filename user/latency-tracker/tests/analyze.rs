@@ -892,6 +892,24 @@ fn a_damaged_packet_hides_only_its_own_time() {
     }
 }
 
+#[test]
+fn a_trace_without_a_readable_event_is_an_error() {
+    let dir = Dir::with_traces("unreadable");
+    for channel in ["channel_0", "channel_1"] {
+        let file = dir.0.join("compact/kernel").join(channel);
+        fs::write(file, [0xff; PACKET]).unwrap();
+    }
+    for (what, args) in [
+        ("path", &["--tid", "1"][..]),
+        ("delays", &[]),
+        ("wakeups", &[]),
+    ] {
+        let (status, out, error) = run(&mut dir.of_trace(&["analyze", what], "compact", args));
+        assert_eq!((status, out.as_str()), (1, ""), "{what}: {error}");
+        assert!(error.contains("/kernel/channel_"), "{what}: {error}");
+    }
+}
+
 /// The stacks of a path add up to its time, and its rows are its steps.
 #[test]
 fn stacks_and_rows_of_a_path_are_its_steps() {
