@@ -621,7 +621,10 @@ impl Builder {
                 at.completed = Some((disk, at.contexts.len(), request, time));
                 return;
             }
-            What::Lost { until } => self.lost(time, until.max(time), cpu, Unrecorded::Lost(cpu)),
+            What::Lost { until } => self.lost(time, until, cpu, Unrecorded::Lost(cpu)),
+            What::NoPackets { until } => self.lost(time, until, cpu, Unrecorded::NoPackets(cpu)),
+            What::Damaged { until } => self.lost(time, until, cpu, Unrecorded::Damaged(cpu)),
+            What::Between { until } => self.lost(time, until, cpu, Unrecorded::Between(cpu)),
         }
         if !matches!(
             event.what,
@@ -995,8 +998,9 @@ impl Builder {
         }
     }
 
-    /// Handles a gap of `cpu`: the state before it is no longer valid.
+    /// Handles a gap of `cpu`: the state before it is no longer valid. A gap that ends before its start is empty.
     fn lost(&mut self, since: u64, until: u64, cpu: u32, why: Unrecorded) {
+        let until = until.max(since);
         let at = self.cpus.at(cpu);
         let ran = at.current().flatten();
         at.contexts.clear();

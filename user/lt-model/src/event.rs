@@ -250,9 +250,24 @@ pub enum What<'a> {
         /// Its kind.
         kind: Kind,
     },
-    /// The tracer lost events of this processor between now and `until`.
+    /// The tracer discarded events of this processor between now and `until`.
     Lost {
         /// End of the gap. Earlier events of this processor may lack their counterparts.
+        until: u64,
+    },
+    /// Packets of this processor are missing between now and `until`.
+    NoPackets {
+        /// End of the gap.
+        until: u64,
+    },
+    /// A packet of this processor is damaged between now and `until`.
+    Damaged {
+        /// End of the gap.
+        until: u64,
+    },
+    /// This processor is not recorded between now and `until`: one trace has ended, and the next one has not started.
+    Between {
+        /// End of the gap.
         until: u64,
     },
 }

@@ -31,8 +31,14 @@ pub enum Unrecorded {
     Before(u32),
     /// The stream of this CPU ends earlier.
     After(u32),
-    /// Events of this CPU were lost.
+    /// The tracer discarded events of this CPU.
     Lost(u32),
+    /// Packets of this CPU are missing.
+    NoPackets(u32),
+    /// A packet of this CPU is damaged.
+    Damaged(u32),
+    /// The time is between two traces of this CPU.
+    Between(u32),
     /// The trace has no stream of this CPU.
     NoStream(u32),
     /// The events contradict each other: some are missing, and no gap is reported.

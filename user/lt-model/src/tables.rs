@@ -158,7 +158,13 @@ impl Builder {
         let time = seen.time.max(self.last);
         self.last = time;
         let seen = Seen { time, ..*seen };
-        if let Step::Known(What::Lost { until }) = seen.step {
+        if let Step::Known(
+            What::Lost { until }
+            | What::NoPackets { until }
+            | What::Damaged { until }
+            | What::Between { until },
+        ) = seen.step
+        {
             return self.lose(time, seen.cpu, until.max(time), true);
         }
         if Ground::is_impossible(&seen) {

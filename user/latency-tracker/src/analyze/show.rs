@@ -676,7 +676,10 @@ pub(super) fn reason(why: Unrecorded) -> (&'static str, Option<u32>) {
         Unrecorded::Unseen => ("unseen", None),
         Unrecorded::Before(cpu) => ("starts-later", Some(cpu)),
         Unrecorded::After(cpu) => ("ends-earlier", Some(cpu)),
-        Unrecorded::Lost(cpu) => ("lost", Some(cpu)),
+        Unrecorded::Lost(cpu) | Unrecorded::NoPackets(cpu) | Unrecorded::Damaged(cpu) => {
+            ("lost", Some(cpu))
+        }
+        Unrecorded::Between(cpu) => ("between-traces", Some(cpu)),
         Unrecorded::NoStream(cpu) => ("no-stream", Some(cpu)),
         Unrecorded::Missing => ("missing", None),
         Unrecorded::Ended => ("ended", None),

@@ -11,7 +11,7 @@ use super::args::ShowArgs;
 
 pub(crate) fn run(root: &ProcRoot, args: &ShowArgs) -> Result<Outcome> {
     let name = super::instance(root, args.source.name.as_deref())?;
-    let mut span = args.source.span.span()?;
+    let mut span = args.source.span.span();
     if args.reset {
         // Shows exactly the profile that the reset ended.
         root.reset_profile(&name)?;
