@@ -138,6 +138,11 @@ impl Tasks {
         }
     }
 
+    /// The thread numbered `tid`, if it is known and its end is not.
+    pub(super) fn alive(&self, tid: i32) -> Option<ThreadId> {
+        self.by_tid.get(&tid).copied()
+    }
+
     fn add(&mut self, tid: i32, since: u64, state: State) -> ThreadId {
         // 2^32 threads would not fit into memory.
         let id = ThreadId(self.threads.len() as u32);
