@@ -601,6 +601,15 @@ impl Tasks {
         }
     }
 
+    /// Whether the activity of any thread is wanted, and not only its waits.
+    pub(super) fn wants_any(&self) -> bool {
+        match &self.detail {
+            Detail::All => true,
+            Detail::Waits => false,
+            Detail::Some(wanted) => !wanted.is_empty(),
+        }
+    }
+
     /// Memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
         // Besides the elements of the vectors: the hash tables, and unused capacity in the vectors of a thread.
