@@ -240,7 +240,7 @@ impl Reader {
         }
         let indexes = self.index.take().unwrap_or_default();
         for (feed, index) in self.feeds.iter_mut().zip(&indexes) {
-            feed.rewind(index.before(nanoseconds).unwrap_or((0, 0)));
+            feed.rewind(index.before(nanoseconds).unwrap_or_default());
         }
         self.index = Some(indexes);
         self.begin();

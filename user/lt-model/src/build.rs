@@ -446,7 +446,9 @@ impl Builder {
     fn cut_calls(&mut self, time: u64) {
         let calls: Vec<_> = self.files.in_flight().collect();
         for (tid, begin, file) in calls {
-            if let Some(thread) = self.tasks.find(tid) {
+            // A thread that has ended may still seem to run if events are missing. Files add no thread: the numbers of
+            // threads are the same whether files are followed or not.
+            if let Some(thread) = self.tasks.alive(tid) {
                 self.keep_call(thread, (begin, time), file);
             }
         }

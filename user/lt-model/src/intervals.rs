@@ -54,7 +54,8 @@ impl Stored {
     pub(crate) fn bytes(&self) -> usize {
         with_room(self.intervals * Tiles::size(self.largest))
             + with_room(self.wakers * size_of::<(u32, WakerId)>())
-            + self.highs * Times::HIGH
+            // Only starts are stored, so an extension stores no upper bits.
+            + self.highs.min(self.intervals) * Times::HIGH
     }
 }
 

@@ -184,8 +184,10 @@ struct OfDisk {
     recent: VecDeque<Done>,
     /// When the last request that was dropped from `recent` had completed.
     dropped: u64,
-    /// End of the last wait. Requests that were issued before are kept when they complete.
+    /// End of the last wait whose requests are kept. Requests that were issued before are kept when they complete.
     until: u64,
+    /// End of the last wait of any thread.
+    waited: u64,
     /// Requests that the disk had during a wait; in the order of completion once all are stored.
     all: Vec<Done>,
     /// Longest time from issue to completion in `all`, ns.
@@ -233,8 +235,9 @@ impl OfDisk {
         }
     }
 
-    /// Keeps the latest busy time for a wait that ends now.
-    fn keep_busy(&mut self) {
+    /// Keeps the latest busy time for a wait that ends now, at `time`.
+    fn keep_busy(&mut self, time: u64) {
+        self.waited = time;
         if let Some(busy) = self.busy {
             // Replaces what an earlier wait in the same busy time has kept.
             self.busy_times.pop_if(|last| last.after == busy.after);
@@ -290,7 +293,7 @@ impl Log {
             completed,
             of: None,
         });
-        if issued < of_disk.until {
+        if issued < of_disk.waited {
             of_disk.flushes.add(issued, completed);
         }
     }
@@ -304,9 +307,16 @@ impl Log {
         }
     }
 
+    /// Records that a thread has waited until now, `time`, for a request of this disk, if only the busy time is kept.
+    /// Busy times therefore do not depend on the threads whose waits are kept.
+    pub(crate) fn ended(&mut self, disk: Disk, time: u64) {
+        self.disks.entry(disk).or_default().keep_busy(time);
+    }
+
     /// Records that a thread has waited from `from` until now, `to`, for a request of this disk.
     pub(crate) fn waited(&mut self, disk: Disk, (from, to): (u64, u64), count_only: bool) {
         let of_disk = self.disks.entry(disk).or_default();
+        of_disk.keep_busy(to);
         of_disk.until = to;
         let is_during = |done: &Done| done.completed > from;
         while of_disk.recent.back().is_some_and(is_during)
@@ -317,7 +327,6 @@ impl Log {
         if count_only {
             return;
         }
-        of_disk.keep_busy();
         let from = from.max(of_disk.dropped);
         if from < to {
             of_disk.known.add(from, to);

@@ -138,6 +138,11 @@ impl Wanted {
         }
     }
 
+    /// Whether it has no parts.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.threads.is_empty() && self.processors.is_empty()
+    }
+
     pub(crate) fn has_thread(&self, id: ThreadId, from: u64, to: u64) -> bool {
         self.threads.get(&id).is_some_and(|s| s.has(from, to))
     }

@@ -76,7 +76,9 @@ impl Works {
         let is_in = |((_, of), running): &(&(u64, i32), &Running)| {
             self.ends && *of == tid && !ground.spans(running.since)
         };
-        let item = self.running.iter().find(is_in);
+        let mut items = self.running.iter().filter(is_in);
+        // If the worker seems to run several items, the end of one is missing.
+        let item = items.next().filter(|_| items.next().is_none());
         let function = item.and_then(|(_, running)| running.function);
         function.map_or(trigger, Trigger::Work)
     }

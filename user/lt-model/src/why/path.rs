@@ -132,7 +132,7 @@ pub(super) fn want(
         }
         wanted.thread(piece.thread, piece.begin, piece.end);
         if let Some((handler, inside)) = handler(model, piece.thread, piece.end) {
-            wanted.thread(handler, inside.0, inside.1);
+            wanted.thread(handler, since_wakeup(model, handler, inside), inside.1);
             for waited in waits_of_handler(model, handler, inside) {
                 if let Some(cpu) = waited.cpu {
                     wanted.processor(cpu, waited.begin, waited.end);
@@ -196,6 +196,22 @@ fn waits_of_handler(model: &Model, handler: ThreadId, inside: (u64, u64)) -> Vec
         }
     }
     waits
+}
+
+/// The time since which the activity of a handler in the time `inside` shows its waits since its last wakeup. It is
+/// just before the wakeup, so that the sleep is known, too; or the start of `inside`, if a part of the activity may not
+/// have been kept.
+fn since_wakeup(model: &Model, handler: ThreadId, inside: (u64, u64)) -> u64 {
+    let is_other = |state| match state {
+        State::Blocked(..) => true,
+        State::Unknown(why) => why != Unrecorded::Unseen,
+        _ => false,
+    };
+    let thread = model.thread(handler);
+    let intervals = thread.map(|thread| thread.between(inside.0, inside.1).rev());
+    let mut intervals = intervals.into_iter().flatten();
+    let last = intervals.find(|interval| is_other(interval.state));
+    last.map_or(inside.0, |last| last.end.min(inside.1) - 1)
 }
 
 /// What a walk stores.

@@ -297,7 +297,8 @@ impl Parts<'_> {
         held: usize,
         search: &mut Search,
     ) -> Result<()> {
-        let (at, events) = (first.at, end.fed - first.pass.fed);
+        // If a file changes meanwhile, each pass may read a different number of events.
+        let (at, events) = (first.at, end.fed.saturating_sub(first.pass.fed));
         self.seek(at);
         if events > 2 * self.limits.events {
             let (_, mut inner) = self.checkpoints(first, end, held, |_, _| {})?;
