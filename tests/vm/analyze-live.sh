@@ -31,7 +31,7 @@
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, its root has no LTTng
-# timeout: 240
+# timeout: 600
 # worth: the only proof that traces and trackers measure the same, event by event, for ten trackers
 
 . /lt/tests/lib.sh
