@@ -200,8 +200,8 @@ impl Probes {
         }
     }
 
-    /// Decides about the tip in doubt of a task, if there is one: whether the task has slept.
-    /// `None` leaves the tip in doubt.
+    /// Decides about the tip in doubt of a task, if there is one. `decide` returns whether the task
+    /// has slept, or `None` to leave the tip in doubt.
     fn resolve(
         &self,
         guard: &Guard,
