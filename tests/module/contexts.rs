@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! lt_contexts: the engine on a real kernel, entered by NMIs, hard interrupts and softirqs while
-//! the same CPU is in the middle of an operation, in the same bucket and stack of free cells.
+//! the same CPU is in the middle of an operation. All operations use one bucket of the table, and
+//! those of a CPU one stack of free cells.
 //!
 //! The files of the engine are compiled into this module as they are. The module loads if its tests
 //! pass; otherwise the log has the failure.
