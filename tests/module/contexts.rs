@@ -203,7 +203,7 @@ fn a_key_is_live_once() -> Result<Verdict> {
             let begin = |guard: &_| engine.event_in_unique(guard, key, Kernel::now(), &data);
             storm.within(Op::Begin, begin);
             begun.add(1, Relaxed);
-            // Some events are ended by their own context, some by another context, some are replaced.
+            // Some events are ended by their own context, some by another one; some are replaced.
             if turn % 3 == 0 {
                 let end = |guard: &_| engine.event_out(guard, key, Kernel::now(), |_| true, |_| {});
                 ended.add(u64::from(storm.within(Op::End, end)), Relaxed);
