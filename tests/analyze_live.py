@@ -5,7 +5,7 @@ with threshold 0 that ran while the trace was recorded, for tests/vm/analyze-liv
 
 usage: analyze_live.py BORN AWAKE SLEPT LAST LINE DEVICE PACKETS
 
-The load is the tasks with ids after BORN and up to LAST that are not listed in /tmp/alive. It compares
+The load is the tasks with ids after BORN and up to LAST that are not listed in /tmp/alive. The script compares
 
 - wakeups, waits of preempted tasks, system calls and reclaims of the load, and its futex calls once more, with
   operation and address;
