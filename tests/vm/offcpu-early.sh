@@ -24,7 +24,7 @@ exec 3<$LT/e/alerts
 storms=0
 # early COUNT: whether the task was woken on its way to sleep this often.
 early() { [ "$(stat e early)" -ge "$1" ]; }
-# One storm is usually enough for hundreds. The ring has room for twelve.
+# One storm usually has hundreds of such wakeups. The ring has room for twelve storms.
 until early 100 || { early 1 && [ $storms -ge 4 ]; }; do
 	storms=$((storms + 1))
 	[ $storms -le 12 ] || { cat $LT/e/stats; fail "it was hardly ever woken on its way to sleep"; }
