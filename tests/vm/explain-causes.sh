@@ -129,8 +129,8 @@ fi
 if all && grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	# Creates the cgroup of the quota.
 	waits quota 1 50 5
-	# The counters of its cgroup are not in the capture, which belongs to another task; the functions
-	# of timers may be.
+	# The capture is for another task, so it lacks the counters of this cgroup, but it may have the
+	# functions of timers.
 	case_of quota 'waits quota 1 10 50' \
 		'python3/\d+ was held back by cpu\.max of its cgroup or an ancestor' \
 		runqueue threshold=50ms cgroup=/lt-quota max_alerts=2

@@ -770,7 +770,7 @@ fn what_cannot_be_analyzed_is_reported_in_one_line() {
         (
             "io",
             "compact",
-            "no events block_rq_issue and block_rq_complete; record with -e 'block_rq_*'",
+            "block_rq_complete are not both in this trace; record with -e 'block_rq_*'",
         ),
         (
             "locks",

@@ -22,7 +22,8 @@ use kernel::prelude::*;
 use proptest::prelude::*;
 use std::{cell::Cell, collections::BTreeSet, rc::Rc};
 
-/// Events have two words of data. A label is a part of one word, one word, or both.
+/// Events have two words of data. A label is a part of one word, both words of data, a CPU, or a
+/// stack.
 type Engine = crate::engine::Engine<1, 2, Numa>;
 
 const SEED: Seed = Seed::new(0x1234_5678, 0x9abc_def0);

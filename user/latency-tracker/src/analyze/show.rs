@@ -731,7 +731,7 @@ pub(crate) struct CauseJson {
     /// A possible reason, not proved.
     #[serde(skip_serializing_if = "Option::is_none")]
     perhaps: Option<&'static str>,
-    /// The thread of the disk request, if it is a different one.
+    /// The thread of the disk request, if it is not the waiting thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_of: Option<Thread>,
     /// The kernel function in which the thread slept, if it shows the reason.

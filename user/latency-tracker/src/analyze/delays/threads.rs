@@ -168,7 +168,7 @@ impl<'a> Threads<'a> {
         }
     }
 
-    /// The report on one thread, without its states and waits: it has the words.
+    /// An empty report on one thread, for the names and texts that a report makes.
     fn of(&self, total: &Total) -> Report<'a> {
         Report {
             model: self.model,
