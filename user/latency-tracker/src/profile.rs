@@ -139,7 +139,7 @@ fn compare(root: &ProcRoot, args: &CompareArgs) -> Result<Outcome> {
         Some(path) => {
             ensure!(
                 args.span.minutes.is_none() && !args.span.previous,
-                "--minutes and --previous are for what an instance shows, not for a file"
+                "--minutes and --previous select a profile of an instance, not of a file"
             );
             (ProfileFile::read(path)?, path.display().to_string())
         }

@@ -10,8 +10,9 @@ use super::words;
 /// Maximum number of threads that an error lists.
 const NAMED: usize = 8;
 
-/// Finds the thread with that number, or with that name at the end of the requested time: a new thread starts with its
-/// parent's name. Returns the thread, the time for which it is recorded, and a note if the choice needs one.
+/// Finds the thread that `text` names: by its number, or by its name at the end of the requested time. An earlier name
+/// may be its parent's, with which a new thread starts. Returns the thread, the time for which it is recorded, and a
+/// note if the choice needs one.
 pub(super) fn named(
     model: &Model,
     text: &str,

@@ -167,7 +167,9 @@ fn verdict(probe: &MeasuredProbe) -> String {
             "The slowest {runs} had more {event} than the others: {:.1} on average, instead of {:.2}.",
             had.mean, had.others
         ),
-        None => format!("The slowest {runs} had no more of any counted event than the others."),
+        None => format!(
+            "No counted event was much more frequent in the slowest {runs} than in the others."
+        ),
     }
 }
 
@@ -212,7 +214,7 @@ bucket 1792 2048 2 0 {slow}
     fn a_rare_event_explains_nothing() {
         assert_eq!(
             verdict(&measured(0).probes[1]),
-            "The slowest 2 runs had no more of any counted event than the others."
+            "No counted event was much more frequent in the slowest 2 runs than in the others."
         );
         assert_eq!(verdict(&measured(0).probes[0]), "");
     }

@@ -4,8 +4,8 @@
 
 use lt_proc::{Instance, Stats, TrackerInfo};
 
-/// Returns a clause about the operations that were in flight at the start and are not tracked; `None` if there are
-/// none.
+/// Returns a clause about the operations that were in flight at the start and are not tracked; `None` if the tracker
+/// finds all of them.
 pub(crate) fn unseen(
     instance: &Instance,
     stats: &Stats,

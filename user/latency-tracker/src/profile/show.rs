@@ -56,7 +56,7 @@ fn lines(name: &str, profile: &Profile, all: bool) -> Vec<String> {
     lines
 }
 
-/// Formats a count in at most five characters.
+/// Formats a count, in at most five characters if it is below 10^16.
 fn short(count: u64) -> String {
     const UNITS: [(u64, &str); 4] = [
         (1_000_000_000_000, "T"),

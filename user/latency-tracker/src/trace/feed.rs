@@ -121,7 +121,7 @@ fn has_locked(alert: &Alert) -> bool {
 
 /// Parses a list of CPUs as in `/proc/PID/status`: `0-2,5`.
 fn cpus_of(list: &str) -> Option<Vec<u32>> {
-    /// Maximum number of CPUs in a valid list.
+    /// Maximum number of CPUs: a range is cut off after this many, and a list with more is invalid.
     const MOST: usize = 8192;
     let mut cpus = Vec::new();
     for part in list.trim().split(',') {

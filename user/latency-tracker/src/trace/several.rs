@@ -284,9 +284,9 @@ pub(super) fn releases(reader: &Reader) -> Vec<Release> {
         .collect()
 }
 
-/// Whether arm64 kernels recorded all kernel traces. Since Linux 5.10, each of their interrupts has a handler,
-/// even an interrupt that comes from no device. perf names the machine in a trace. LTTng does not, so its trace
-/// counts only in the boot that recorded it.
+/// Whether arm64 kernels of Linux 5.10 or later recorded all kernel traces. In these kernels, each interrupt has a
+/// handler, even an interrupt that comes from no device. perf names the machine in a trace. LTTng does not, so a trace
+/// of LTTng counts only if this machine is arm64 and recorded the trace since its last boot.
 pub(super) fn has_no_vectors(reader: &Reader, kernels: &[bool]) -> bool {
     let this = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let is_of_this_boot = |trace: &Trace| {

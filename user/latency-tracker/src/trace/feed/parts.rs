@@ -14,8 +14,9 @@
 //! into smaller parts, in the same way. So the memory for parts and checkpoints hardly depends on the length of the
 //! trace.
 //!
-//! The report is that of the whole model. If a checkpoint has separated two events that belong together, the report may
-//! need more than the last pass has kept. The last pass is then repeated, and also keeps what was missing.
+//! The report is the same as with the whole model in memory. If a checkpoint has separated two events that belong
+//! together, the report may need more than the last pass has kept. The last pass is then repeated, and also keeps what
+//! was missing.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
