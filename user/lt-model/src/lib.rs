@@ -145,8 +145,8 @@ impl Model {
         self.wakers.get(id)
     }
 
-    /// Returns why the activity of a processor is not known at some time from `from` to `to`; `None` if all processors
-    /// are known throughout.
+    /// Returns why the activity of a processor is not known at some time from `from` to `to`; `None` if no processor has
+    /// a gap there. Gaps of length 0 do not count: see [`Model::gaps`].
     #[must_use]
     pub fn gap(&self, from: u64, to: u64) -> Option<Unrecorded> {
         self.gaps.why(from, to)
