@@ -355,8 +355,8 @@ fn what_cannot_be_explained_is_reported() {
     dir.read("strange.pftrace");
 }
 
-/// A signal ends the wait for alerts from a pipe or a terminal. The signal is not SIGINT, which a
-/// shell makes its background processes ignore.
+/// SIGTERM ends the wait for alerts from a FIFO. A shell makes its background processes ignore
+/// SIGINT, so SIGINT would not do here.
 #[test]
 fn a_signal_ends_the_wait_for_alerts() {
     let dir = Dir::new("awaited");
@@ -887,7 +887,7 @@ fn a_damaged_packet_hides_only_its_own_time() {
     ] {
         let text = analyze(what, args, 1);
         assert!(text.contains(expected), "{text}");
-        // They do not help against damage.
+        // Larger buffers do not help against damage.
         assert!(!text.contains("larger buffers"), "{text}");
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! `analyze --parquet` and `explain --parquet` from outside: each row is one of the durations or steps of `--json`, on
-//! real traces (lt-ctf's testdata) and on made-up ones of disk requests, locks, work items, reclaim and packets; and what
-//! a second run, an interruption and a wrong option leave.
-//! (host/fleet has the queries.)
+//! real traces (lt-ctf's testdata) and on made-up ones of disk requests, locks, work items, reclaim and packets. Also
+//! what a second run, a killed run, a failed write and a wrong option leave. `tests/host/fleet.sh` runs SQL queries on
+//! such files.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 

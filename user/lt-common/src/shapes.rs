@@ -51,7 +51,7 @@ impl Axis {
         self.left + self.width * time.saturating_sub(self.begin) as f64 / self.span as f64
     }
 
-    /// Returns the distance between ticks, ns. It fits 4 to 10 times into a span of 4 ns or more.
+    /// Returns the distance between ticks, ns. It fits 3 to 10 times into a span of 4 ns or more.
     fn step(&self) -> u64 {
         const SECONDS: [u64; 14] = [
             1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400,

@@ -404,8 +404,8 @@ impl Builder {
     }
 
     /// Processes an event that shows which file a system call works on. If that event of the trace also makes an
-    /// [`Event`], feed the [`Event`] first. Does nothing unless the events include every system call. They must then
-    /// also include the creation of every thread.
+    /// [`Event`], feed the [`Event`] first. Does nothing unless [`Builder::has_all_calls`] has been called; the events
+    /// must then also include the creation of every thread.
     pub fn feed_file(&mut self, time: u64, cpu: u32, event: &FileEvent<'_>) {
         let is_kept = !self.over
             && !matches!(self.tasks.detail, Detail::Waits)

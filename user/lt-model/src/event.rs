@@ -243,9 +243,10 @@ pub enum What<'a> {
         /// The disk.
         disk: Disk,
         /// First sector, which may be [`NOWHERE`], and number of sectors. `None` for a flush, or if not recorded.
-        /// Without sectors, a request at the driver with this first sector has not ended: the disk has done nothing
-        /// for it. If there is none, this is the end of a request that waited for a flush ([`Kind::Plain`]), or of a
-        /// command ([`Kind::Other`]).
+        ///
+        /// With 0 sectors, the disk has done nothing for the request with this first sector, which is still at the
+        /// driver. If no such request is there, this is the end of a request that waited for a flush ([`Kind::Plain`]),
+        /// or of a command ([`Kind::Other`]).
         range: Option<(u64, u32)>,
         /// Its kind.
         kind: Kind,

@@ -14,7 +14,8 @@ use crate::times::{Times, differ};
 /// A state of a thread, and its CPU.
 pub(crate) type Doing = (State, Option<u32>);
 
-/// The intervals of a thread, in 6 bytes each, and 8 for each waker: an interval starts at the end of its predecessor.
+/// The intervals of a thread: 6 bytes for each, or 8 if there are more than 2^16 kinds, and 8 for each waker. An
+/// interval starts at the end of its predecessor, so only starts are stored.
 #[derive(Clone, Default)]
 pub struct Intervals {
     tiles: Tiles,
