@@ -16,9 +16,10 @@ pub struct Interval {
     pub end: u64,
     /// The state.
     pub state: State,
-    /// The processor on which it ran, or for which it waited.
+    /// The processor on which the thread ran, for which it waited or, if it slept, on which it had run last. `None` if
+    /// not recorded, or not kept.
     pub cpu: Option<u32>,
-    /// The waker that ended the interval, if the interval is a wait.
+    /// The waker that ended the interval, if recorded. Only a sleep, or an unknown state, has a waker.
     pub waker: Option<WakerId>,
 }
 

@@ -101,7 +101,7 @@ tables! {
         end_ns: Int,
         /// Duration.
         duration_ns: Int,
-        /// CPU of the end; for `sleep`, of the waker.
+        /// CPU at the end; for `preempted`, the CPU that the thread left; for `sleep`, the waker's CPU.
         cpu: Int,
         /// Thread.
         tid: Int,
@@ -207,7 +207,7 @@ tables! {
         cause_by: Text,
         /// How the cause is known.
         cause_known: Text,
-        /// Why nothing is known.
+        /// Why the state is not recorded.
         cause_why: Text,
         /// Name in the cause: of a device, an interrupt, a softirq, a cgroup.
         cause_name: Text,

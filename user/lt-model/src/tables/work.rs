@@ -12,8 +12,9 @@
 //! item of another workqueue.
 //!
 //! The thread that queues an item is found as the waker of a thread is (`trigger.rs`). If that thread is a worker, the
-//! item that it runs is named instead, since a worker serves all. What queued that item, in turn, need not be the
-//! cause: it may have been queued several times, and only the first queueing of a waiting item has an event.
+//! item that it runs is named instead, since a worker runs items for many threads. The queuer of that item, in turn,
+//! need not be the cause: the item may have been queued several times, and only the first queueing of a waiting item
+//! has an event.
 
 use foldhash::HashMap;
 

@@ -40,7 +40,7 @@ pub struct Piece {
     pub thread: ThreadId,
     /// The cause.
     pub cause: Cause,
-    /// The processor on which it ran, or for which it waited.
+    /// The processor on which the thread ran, or for which it waited.
     pub cpu: Option<u32>,
     /// Number of threads in the chain of waits above this thread.
     pub depth: usize,
@@ -67,7 +67,7 @@ pub struct Wait {
     pub waker: Option<WakerId>,
     /// The other thread whose pieces explain the wait; `None` if there is none, as for a timer or a device.
     pub by: Option<ThreadId>,
-    /// The cause, unless a thread ended it.
+    /// The cause; `None` if a thread ended the wait, and the path follows that thread.
     pub cause: Option<Cause>,
     /// Number of threads in the chain of waits above this thread.
     pub depth: usize,
@@ -198,9 +198,9 @@ fn waits_of_handler(model: &Model, handler: ThreadId, inside: (u64, u64)) -> Vec
     waits
 }
 
-/// The time since which the activity of a handler in the time `inside` shows its waits since its last wakeup. It is
-/// just before the wakeup, so that the sleep is known, too; or the start of `inside`, if a part of the activity may not
-/// have been kept.
+/// Returns the time from which on the activity of a handler must be kept to show its waits since its last wakeup: just
+/// before that wakeup, so that the sleep is known, too. If the model shows no such wakeup in the time `inside`, returns
+/// the start of `inside`, since a part of the activity may not have been kept.
 fn since_wakeup(model: &Model, handler: ThreadId, inside: (u64, u64)) -> u64 {
     let is_other = |state| match state {
         State::Blocked(..) => true,
@@ -370,7 +370,7 @@ impl Walk<'_> {
         }
         match waker.map(|(number, waker)| (number, waker, waker.by())) {
             Some((_, waker, Some(by))) if self.may_follow(by) => {
-                // The activity of the waker until the wakeup, even after the requested time.
+                // The activity of the waker until the wakeup, which may be after this part of the wait.
                 let acted = waker.time.clamp(part.0, part.1);
                 let follows = part.0 < acted;
                 self.ended(id, part, kind, ended_by, follows.then_some(by), None);
@@ -602,8 +602,9 @@ enum Helps {
     From(u64),
 }
 
-/// The cause on whose behalf a thread that runs a softirq left to it wakes another thread: the handler that raised the
-/// softirq, or else the softirq's usual cause. Packets may be the waker's own, unless it only runs softirqs.
+/// A thread that runs a deferred softirq wakes another thread on behalf of this cause: the handler that raised the
+/// softirq, or else the softirq's usual cause. `None` if the thread runs no such softirq, or if it delivers packets
+/// that may be its own, since it does not only run softirqs.
 fn left_to(context: Option<Context>, is_of_softirqs: bool) -> Option<Leaf> {
     let Some(Context::Softirq {
         vector,

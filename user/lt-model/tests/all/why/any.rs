@@ -246,7 +246,7 @@ proptest! {
                 }
                 wanted.add_all(&found);
             };
-            // Each pass finds the wakers of the threads that the one before has found.
+            // Each pass finds the wakers of the threads that the previous pass has found.
             prop_assert!(passes <= 5 + whole.threads.len(), "{passes}");
             let expected = segments(&whole, id, from, to);
             prop_assert_eq!(&segments(&part, id, from, to), &expected);
