@@ -512,6 +512,8 @@ fn edges_and_states_match_the_json() {
         "cause_known",
         "call",
         "instead_ns",
+        "file",
+        "descriptor",
     ];
     let values = |edge: &Value, cause: &Value, call: &Value| {
         vec![
@@ -526,6 +528,8 @@ fn edges_and_states_match_the_json() {
             cause["known"].clone(),
             call.clone(),
             edge["instead"]["time"].clone(),
+            edge["file"].clone(),
+            edge["descriptor"].clone(),
         ]
     };
     let of_json = |edge: &Value| {
@@ -573,6 +577,8 @@ fn edges_and_states_match_the_json() {
                     &state["cause"]["kind"],
                     &open,
                     &state["woken_by"]["tid"],
+                    &state["file"],
+                    &state["descriptor"],
                 ]
                 .map(Clone::clone)
                 .to_vec()
@@ -587,6 +593,8 @@ fn edges_and_states_match_the_json() {
         "cause",
         "open",
         "woken_by_tid",
+        "file",
+        "descriptor",
     ];
     let written: Vec<_> = rows.iter().map(|row| columns(row, &names)).collect();
     assert_eq!(written, states);

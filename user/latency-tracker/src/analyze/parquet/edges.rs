@@ -85,6 +85,8 @@ impl Chain<'_> {
             held: text(&cause["held"]),
             instance: self.alert.map(|alert| alert.instance.clone()),
             seq: self.alert.and_then(|alert| int(alert.seq)),
+            file: text(&edge["file"]),
+            descriptor: number(&edge["descriptor"]),
         }
     }
 
@@ -115,6 +117,8 @@ impl Chain<'_> {
             woken_by_comm: text(&by["comm"]),
             open: Some(state["open"] == true),
             analyzed_tid: self.analyzed,
+            file: text(&state["file"]),
+            descriptor: number(&state["descriptor"]),
             ..Interval::default()
         }
     }
