@@ -22,7 +22,7 @@ pub(crate) fn unseen(
             Some("of the calls in flight before its start, only those whose task slept are tracked")
         }
         "lock" => Some(
-            "of the waits in flight before its start, only those of tasks asleep for a mutex are tracked",
+            "of the waits in flight before its start, only those of tasks asleep for a mutex are tracked; on PREEMPT_RT, none is",
         ),
         _ => Some("not all operations in flight before its start are tracked"),
     }
@@ -50,6 +50,11 @@ mod tests {
             unseen(&instance("syscall"), &stock, None)
                 .unwrap()
                 .contains("slept")
+        );
+        assert!(
+            unseen(&instance("lock"), &stock, None)
+                .unwrap()
+                .ends_with("on PREEMPT_RT, none is")
         );
         assert!(
             unseen(&instance("block"), &none, None)
