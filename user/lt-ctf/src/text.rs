@@ -14,7 +14,7 @@ pub const ARGS: [&str; 5] = [
     "--names=payload,context",
 ];
 
-/// Appends `event` and a newline. Returns false if a field of the event itself could not be printed in full.
+/// Appends `event` and a newline. Returns false if a field of the event or of its packet could not be printed in full.
 pub fn line(event: &Event<'_>, out: &mut Vec<u8>) -> bool {
     let mut whole = true;
     out.extend_from_slice(format!("[{:020}] ", event.cycles()).as_bytes());
@@ -47,7 +47,8 @@ pub fn line(event: &Event<'_>, out: &mut Vec<u8>) -> bool {
         }
     };
     let mut packet = Vec::new();
-    if event.visit_packet(&mut Printer::new(&mut packet).told()) {
+    whole &= event.visit_packet(&mut Printer::new(&mut packet).told());
+    if !packet.is_empty() {
         comma(out);
         out.append(&mut packet);
     }

@@ -25,10 +25,11 @@ impl<'a> Event<'a> {
     }
 
     /// Reports the fields of the packet's context, such as `cpu_id`, except the fields that only the
-    /// reader needs. Returns false if packets have no context, and in the cases of [`Event::visit`].
+    /// reader needs. Reports nothing if packets have no context. Returns false in the cases of
+    /// [`Event::visit`].
     pub fn visit_packet(&self, told: &mut dyn FnMut(Part<'a>)) -> bool {
         let (bytes, pos, Some(context)) = self.batch.packet_fields() else {
-            return false;
+            return true;
         };
         let window = Window {
             bytes,

@@ -148,6 +148,40 @@ fn a_packet_context_that_ends_beyond_the_packet() {
     );
 }
 
+/// The context of a packet has more parts than are reported: the text has those, and is not whole.
+#[test]
+fn a_packet_context_of_too_many_parts() {
+    let nothing = json!({"type": "static-length-array", "length": 600_000, "element-field-class": structure(&[])});
+    let made = metadata(&[("e", structure(&[("x", byte_aligned(8))]))]);
+    let mut fragments: Vec<Value> = made
+        .split_terminator('\n')
+        .map(|fragment| serde_json::from_str(fragment.trim_start_matches('\x1e')).unwrap())
+        .collect();
+    let is_stream = |fragment: &&mut Value| fragment["type"] == "data-stream-class";
+    let stream = fragments.iter_mut().find(is_stream).unwrap();
+    stream["packet-context-field-class"]["member-classes"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"name": "a", "field-class": nothing}));
+    let metadata: String = fragments.iter().map(|f| format!("\x1e{f}\n")).collect();
+    let dir = Dir::new();
+    let bytes = packet(Packet::default(), |bits| {
+        event(bits, 0, 1).u8(5);
+    });
+    write(&dir.0, &metadata, &[bytes]);
+    let mut reader = lt_ctf::Reader::open(&dir.0).unwrap();
+    let Some(lt_ctf::Item::Event(event)) = reader.next().unwrap() else {
+        panic!("no event");
+    };
+    let mut line = Vec::new();
+    assert!(!lt_ctf::text::line(&event, &mut line));
+    let (begin, end) = (
+        b"[00000000000000000001] made e: { cpu_id = 0, a = [ [0] = { }, [1] = { }",
+        b", { x = 5 }\n",
+    );
+    assert!(line.starts_with(begin) && line.ends_with(end));
+}
+
 fn fragments(more: &[Value]) -> String {
     let fragments = [&[json!({"type": "preamble", "version": 2})], more].concat();
     fragments.iter().map(|f| format!("\x1e{f}\n")).collect()
