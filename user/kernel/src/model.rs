@@ -111,13 +111,21 @@ pub(crate) fn is_barrier(place: &Location<'_>) -> bool {
     SETTINGS.with_borrow(|settings| settings.barriers.is_some_and(|files| files(place.file())))
 }
 
-/// Returns the change to make at a place, if any.
-pub(crate) fn change(place: &Location<'_>) -> Option<Change> {
-    SETTINGS.with_borrow(|settings| {
+/// The start of the message with which a run fails if an operation cannot make the change of a mutation.
+pub const UNFIT: &str = "a mutation that its operation cannot make";
+
+/// Returns the change to make at a place, if any. Panics if it does not fit the operation, which would then ignore it.
+pub(crate) fn change(place: &Location<'_>, fits: fn(&Change) -> bool) -> Option<Change> {
+    let change = SETTINGS.with_borrow(|settings| {
         let mut all = settings.mutations.iter();
         all.find(|(file, line, _)| *line == place.line() && place.file().ends_with(file))
             .map(|(_, _, change)| *change)
-    })
+    });
+    assert!(
+        change.as_ref().is_none_or(fits),
+        "{UNFIT}: {change:?} at {place}"
+    );
+    change
 }
 
 /// Stores the value that this thread of the model has just loaded, and returns the value that it loaded from this

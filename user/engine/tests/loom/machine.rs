@@ -104,6 +104,60 @@ fn no_counter_is_modelled() {
     crate::engine::stats::Stats::new::<Model<2>>().unwrap();
 }
 
+#[test]
+fn a_mutation_that_an_operation_would_ignore_is_an_error() {
+    fn load(atomic: &Atomic<u64>) {
+        atomic.load(Relaxed);
+    }
+    fn store(atomic: &Atomic<u64>) {
+        atomic.store(2, Relaxed);
+    }
+    fn exchange(atomic: &Atomic<u64>) {
+        atomic.xchg(3, Relaxed);
+    }
+    fn compare(atomic: &Atomic<u64>) {
+        _ = atomic.cmpxchg(4, 5, Relaxed);
+    }
+    fn add(atomic: &Atomic<u64>) {
+        atomic.add(6, Relaxed);
+    }
+    fn subtract(atomic: &Atomic<u64>) {
+        atomic.fetch_sub(7, Relaxed);
+    }
+    model::select(|_, _| false);
+    let atomic = Atomic::new(1);
+    // Each text is in two parts, so that it occurs once in this file.
+    for (text, change, operate) in [
+        (
+            concat!("atomic", ".load("),
+            Change::Skip,
+            load as fn(&Atomic<u64>),
+        ),
+        (concat!("atomic", ".store(2"), Change::Again, store),
+        (concat!("atomic", ".xchg(3"), Change::Skip, exchange),
+        (concat!("atomic", ".xchg(3"), Change::Split, exchange),
+        (concat!("atomic", ".cmpxchg(4"), Change::Again, compare),
+        (concat!("atomic", ".add(6"), Change::Write(|_| 0), add),
+        (
+            concat!("atomic", ".fetch_sub(7"),
+            Change::Write(|_| 0),
+            subtract,
+        ),
+    ] {
+        let mutation = Mutation {
+            file: "loom/machine.rs",
+            source: include_str!("machine.rs"),
+            text,
+            change,
+        };
+        assert!(model::mutate(&[mutation]).is_empty(), "{text}");
+        let failed = catch_unwind(AssertUnwindSafe(|| operate(&atomic))).unwrap_err();
+        let message = failed.downcast_ref::<String>().unwrap();
+        assert!(message.starts_with(model::UNFIT), "{message}");
+    }
+    model::mutate(&[]);
+}
+
 /// Maximum number of preemptions in one run; `None` for no limit.
 pub(crate) type Bound = Option<usize>;
 
@@ -126,11 +180,15 @@ pub(crate) fn run(bound: Bound, body: fn()) -> Result<u64, String> {
     }));
     match result {
         Ok(()) => Ok(runs.load(Ordering::Relaxed)),
-        Err(payload) => Err(payload
-            .downcast_ref::<String>()
-            .cloned()
-            .or_else(|| payload.downcast_ref::<&str>().map(|s| (*s).to_owned()))
-            .unwrap_or_default()),
+        Err(payload) => {
+            let message = payload
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| payload.downcast_ref::<&str>().map(|s| (*s).to_owned()))
+                .unwrap_or_default();
+            assert!(!message.contains(model::UNFIT), "{message}");
+            Err(message)
+        }
     }
 }
 

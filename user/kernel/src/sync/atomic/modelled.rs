@@ -77,7 +77,10 @@ impl<T: AtomicType> Atomic<T> {
     /// Reads the value.
     #[track_caller]
     pub fn load<O: AcquireOrRelaxed>(&self, _: O) -> T {
-        let change = model::change(Location::caller());
+        let fits = |change: &Change| {
+            !matches!(change, Change::Split | Change::Skip | Change::Write(_))
+        };
+        let change = model::change(Location::caller(), fits);
         let value = on!(self, load(left(O::NATIVE, change)));
         if !model::is_mutated() {
             return value;
@@ -93,7 +96,10 @@ impl<T: AtomicType> Atomic<T> {
     /// Writes the value.
     #[track_caller]
     pub fn store<O: ReleaseOrRelaxed>(&self, value: T, _: O) {
-        let change = model::change(Location::caller());
+        let fits = |change: &Change| {
+            !matches!(change, Change::Split | Change::Read(_) | Change::Again)
+        };
+        let change = model::change(Location::caller(), fits);
         if let Some(Change::Skip) = change {
             return;
         }
@@ -103,7 +109,13 @@ impl<T: AtomicType> Atomic<T> {
     /// Writes the value and returns the old one.
     #[track_caller]
     pub fn xchg<O: Ordering>(&self, value: T, _: O) -> T {
-        let change = model::change(Location::caller());
+        let fits = |change: &Change| {
+            !matches!(
+                change,
+                Change::Split | Change::Skip | Change::Read(_) | Change::Again
+            )
+        };
+        let change = model::change(Location::caller(), fits);
         let ordering = left(O::NATIVE, change);
         // A full exchange is a barrier before and after, which loom has only as fences.
         let barrier = || {
@@ -120,7 +132,8 @@ impl<T: AtomicType> Atomic<T> {
     /// Writes `new` if the value is `old`; otherwise fails with the value.
     #[track_caller]
     pub fn cmpxchg<O: Ordering>(&self, old: T, new: T, _: O) -> Result<T, T> {
-        let change = model::change(Location::caller());
+        let fits = |change: &Change| !matches!(change, Change::Read(_) | Change::Again);
+        let change = model::change(Location::caller(), fits);
         let new = written(new, change);
         if let Some(Change::Skip) = change {
             return Ok(old);
@@ -151,7 +164,10 @@ impl<T: AtomicType> Atomic<T> {
     /// Adds to the value and returns the old one.
     #[track_caller]
     pub fn fetch_add<O: Ordering>(&self, value: T, _: O) -> T {
-        let change = model::change(Location::caller());
+        let fits = |change: &Change| {
+            !matches!(change, Change::Write(_) | Change::Read(_) | Change::Again)
+        };
+        let change = model::change(Location::caller(), fits);
         match change {
             Some(Change::Skip) => on!(self, load(Native::Relaxed)),
             Some(Change::Split) => {
@@ -166,7 +182,10 @@ impl<T: AtomicType> Atomic<T> {
     /// Subtracts from the value and returns the old one.
     #[track_caller]
     pub fn fetch_sub<O: Ordering>(&self, value: T, _: O) -> T {
-        let change = model::change(Location::caller());
+        let fits = |change: &Change| {
+            !matches!(change, Change::Write(_) | Change::Read(_) | Change::Again)
+        };
+        let change = model::change(Location::caller(), fits);
         match change {
             Some(Change::Skip) => on!(self, load(Native::Relaxed)),
             Some(Change::Split) => {
