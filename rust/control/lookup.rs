@@ -50,7 +50,7 @@ pub(super) fn parse_disk<'a>(
 ) -> core::result::Result<u64, Fault<'a>> {
     const EXPECTED: &str = "expected a whole disk: its name under /dev, MAJOR:MINOR, or all";
     const NO_REQUESTS: &str =
-        "expected a disk with requests (device mapper, md, zram and brd have none)";
+        "expected a disk with requests (md, zram, brd and most of device mapper have none)";
     if text == b"all" {
         return Ok(ALL_DEVICES);
     }

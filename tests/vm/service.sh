@@ -172,7 +172,7 @@ cat /tmp/why.log
 rm /run/stalls
 assert_eq $rc 2 "the exit status of why --unit"
 grep -qE 'python3/[0-9]+: clock_nanosleep, for [0-9.]+m?s' /tmp/why.log || fail "why does not name the stall"
-grep -qE 'stall.service: operations in up to [0-9.]+[mun]?s may not have been seen \(1 new cgroup\)$' /tmp/why.log ||
+grep -qE 'stall.service: not watched for up to [0-9.]+[mun]?s \(1 new cgroup\); operations that began' /tmp/why.log ||
 	fail "why does not say what it may have missed"
 echo "held syscall threshold=1h cgroup=/$STALL" >$CONF/held.conf
 systemctl reload latency-tracker

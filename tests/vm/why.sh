@@ -156,7 +156,7 @@ sh -c "echo \$\$ >$GROUP/cgroup.procs; exec sleep 1"
 wait $run && status=0 || status=$?
 cat /tmp/why.log
 assert_eq $status 2 "the exit status for a cgroup that was created again"
-grep -q 'cgroup /lt-again: operations in up to .* may not have been seen (1 new cgroup)$' /tmp/why.log ||
+grep -q 'cgroup /lt-again: not watched for up to .* (1 new cgroup); operations that began then may not have' /tmp/why.log ||
 	fail "why does not say what it may have missed"
 rmdir $GROUP
 nothing_left

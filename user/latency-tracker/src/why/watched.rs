@@ -292,7 +292,7 @@ impl<'a> Watched<'a> {
                         .create(&watch.name, watch.part.tracker, &settings)?;
                 }
                 note(&format!(
-                    "{} {}; operations that began before, in up to {}, may not have been seen",
+                    "{} {}; operations that began up to {} earlier may not have been seen",
                     target.name,
                     target.replaced(),
                     nanos(followed.watch(number))
@@ -307,7 +307,7 @@ impl<'a> Watched<'a> {
         let (times, time) = self.followed.as_ref()?.unseen();
         (times > 0).then(|| {
             format!(
-                "{}: operations in up to {} may not have been seen ({})",
+                "{}: not watched for up to {} ({}); operations that began then may not have been seen",
                 self.target.name,
                 nanos(time),
                 out::plural(times, "new cgroup")
