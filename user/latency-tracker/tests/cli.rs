@@ -840,9 +840,9 @@ fn pending_shows_what_began_before_the_start_and_notes_what_is_not_tracked() {
 }
 
 #[test]
-fn watch_begins_with_recorded_alerts_unless_only_new_ones_are_requested() {
-    // A file is read from its start, like the kernel's file after a seek to the start. The VM tests
-    // the real file.
+fn watch_begins_with_recorded_alerts() {
+    // A file is read from its start, like the kernel's file after a seek to the start. vm/command
+    // tests the real file, and --new.
     let tree = Tree::new("recorded");
     let (status, out, _) = tree.run(&["watch", "slow"]);
     assert_eq!((status, out.lines().count()), (2, 2));

@@ -428,11 +428,18 @@ mod tests {
 
     #[test]
     fn a_slow_client_gets_a_timeout_and_holds_up_no_other() {
+        let slow = |address: SocketAddr| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(b"GET /met").unwrap();
+            stream
+        };
+        // Here, the timeout is longer than the time limit of any test.
+        let address = usual();
+        let _slow = slow(address);
+        status(address, GET, "200");
         let address = start(Duration::from_millis(300), |_| Ok(String::new()));
-        let mut slow = TcpStream::connect(address).unwrap();
-        slow.write_all(b"GET /met").unwrap();
         let mut said = String::new();
-        slow.read_to_string(&mut said).unwrap();
+        slow(address).read_to_string(&mut said).unwrap();
         assert!(said.starts_with("HTTP/1.1 408"), "{said}");
     }
 
