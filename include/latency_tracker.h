@@ -256,7 +256,8 @@ void latency_tracker_destroy(struct latency_tracker *tracker);
  *
  * An event with a @start in the past may already have timed out. The next search
  * for timeouts finds it. That search is at most one timeout or one min_event_timeout
- * away, whichever is shorter; a value of 0 does not count.
+ * away, whichever is shorter; a value of 0 does not count. The pause after a search
+ * is at least 0.5 ms, and at least as long as the search took.
  *
  * Without LATENCY_TRACKER_UNIQUE, a key can have about 200 live events, plus 8 for
  * each time that the capacity has grown while they were live. This limit keeps

@@ -14,11 +14,12 @@
 //!   stats, histogram, delays, labels, profile      counters, for each CPU
 //! ```
 //!
-//! An event that ends in time touches one cell, one bucket and the counters of this CPU. There is
-//! no lock, no allocation, no wakeup and no deferred work. An event is lost only if the pool is
-//! full or if too many events of its key are live; each loss is counted. If two CPUs end the same
-//! key, one gets the event and the other finds nothing; the winner is decided before anything is
-//! reported.
+//! An event that ends in time usually touches one cell, one bucket, and the counters of the CPUs on
+//! which it starts and ends. There is no lock, no allocation and no wakeup; work is deferred only
+//! when the pool runs short and must grow. An event is lost only if the pool is full or if the
+//! table refuses it, usually because too many events of its key are live; each loss is counted. If
+//! two CPUs end the only event of a key, one gets the event and the other finds nothing; the winner
+//! is decided before anything is reported.
 //!
 //! An [`Engine`] is generic over the size of key and data in words, so that hashing and comparing
 //! are inlined, and over the [`Platform`].
@@ -173,9 +174,9 @@ struct Won<'a> {
 
 impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Creates an engine that has room for `capacity` live events, may grow to `max`, and reports
-    /// delays above `threshold` nanoseconds. With `is_labelled`, it counts delays by label once it
-    /// has [`Engine::set_labels`]. May sleep; fails with `EINVAL` for an impossible capacity, or
-    /// `ENOMEM`.
+    /// delays above `threshold` nanoseconds. With `is_labelled`, it counts delays by label once
+    /// [`Engine::set_labels`] was called. May sleep; fails with `EINVAL` for an impossible
+    /// capacity, or `ENOMEM`.
     pub(crate) fn growing(
         capacity: u32,
         max: u32,
@@ -374,8 +375,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
         self.stats.here::<P>(guard).count(Counter::OFF);
     }
 
-    /// Drops all live events and returns their number. Probes may be running: events that start
-    /// meanwhile may stay.
+    /// Drops all live events and returns their number. Probes may be running: events that start or
+    /// are changed meanwhile may stay.
     pub(crate) fn clear(&self) -> u64 {
         let mut cleared = 0;
         for (index, event) in self.pool.cells() {

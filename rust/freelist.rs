@@ -47,11 +47,12 @@
 //!
 //! # Growing
 //!
-//! A search requests growth if it leaves a node's pool below the low watermark, must steal, or
-//! finds nothing: it sets `wanted`, and, if `wanted` was not set before, calls
-//! [`Platform::queue_memory_work`]. A worker, which may sleep, then calls [`Freelist::grow`], which
-//! adds chunks: it fills a directory entry, then pushes the new cells, one by one. Chunks are freed
-//! only with the pool.
+//! A search requests growth if it leaves a node's pool below the low watermark, takes a cell that a
+//! CPU has cached, or finds nothing. A caller that finds the note requests growth without a search.
+//! Once the capacity is at its maximum, there are no requests. A request sets `wanted`, and, if
+//! `wanted` was not set before, calls [`Platform::queue_memory_work`]. A worker, which may sleep,
+//! then calls [`Freelist::grow`], which adds chunks: it fills a directory entry, then pushes the
+//! new cells, one by one. Chunks are freed only with the pool.
 //!
 //! # Contexts
 //!

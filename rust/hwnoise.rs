@@ -10,12 +10,13 @@
 //!                                                       peak
 //! ```
 //!
+//! A question is one write to the file `hwnoise`; a read returns the answer (sys/procfs/query.rs).
 //! Each question runs one slice of at most a millisecond, on the CPU of the task. That is far below
 //! the limits of the lockup detectors and of RCU's stall detector, which count in seconds. A
 //! signal, or the unloading of the module, waits for at most one slice. User space decides how long
-//! a CPU rests between slices.
+//! a CPU rests between slices. A peak is a gap of at least the threshold.
 //!
-//! Nothing is allocated or started before a question is asked.
+//! Nothing is allocated or started before the first question.
 
 use crate::engine::histogram::{bounds, bucket_of, BUCKETS};
 use kernel::{
@@ -26,8 +27,7 @@ use kernel::{
 /// Maximum length of a slice, in nanoseconds.
 pub(crate) const LONGEST: u64 = 1_000_000;
 
-/// Maximum number of peaks, which are gaps of at least the threshold, that a slice keeps. Later
-/// peaks are only counted.
+/// Maximum number of peaks that a slice keeps. Later peaks are only counted.
 const KEPT: usize = 16;
 
 /// Number of initial readings that are ignored, since they miss the cache.

@@ -202,7 +202,7 @@ impl From<&Task> for Owner {
 impl<const K: usize, const D: usize> Core<K, D> {
     /// Returns an initializer that creates a disabled core in place. A core is too large for the
     /// kernel stack, which must also have room for reclaim: the core's allocation may trigger it.
-    /// May sleep; fails with `ENOMEM` or `EINVAL`.
+    /// May sleep; fails with `ENOMEM`, `EINVAL`, or the error of `Followed::create`.
     pub(crate) fn new<'a>(
         kind: &'static Kind,
         new: New<'a>,

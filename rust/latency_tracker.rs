@@ -100,7 +100,8 @@ module! {
 
 /// The loaded module.
 struct LatencyTracker {
-    /// The functions for other modules. When this is dropped, no other module has a tracker.
+    /// The functions for other modules. No other module has a tracker by the time that this is
+    /// dropped: each such tracker keeps this module loaded.
     #[cfg(any(not(only), module))]
     exports: Option<Exports>,
     registry: Arc<Registry>,

@@ -33,11 +33,11 @@
 //!   the count back. A search goes on to the next bucket exactly while `overflow` is not zero, so a
 //!   search for a missing key usually ends at the first bucket.
 //! - A table has at least two slots per cell, so different keys find a slot near their home. Events
-//!   of one key share a home and a tag, and pile up beyond this home: at most [`CROWD`] such events
-//!   are accepted there, however many levels there are. (A free slot in the home is used without
-//!   this check.) So a crowd takes up few buckets, which limits how much it slows down itself and
-//!   its neighbours. No event is placed farther than [`REACH`] from its home. A refused event is
-//!   counted as `crowded`.
+//!   of one key share a home and a tag, and pile up beyond this home: about [`CROWD`] such events
+//!   are accepted there, however many levels there are. (The count is approximate, and is not taken
+//!   if the home has a free slot.) So a crowd takes up few buckets, which limits how much it slows
+//!   down itself and its neighbours. No event is placed farther than [`REACH`] from its home. A
+//!   refused event is counted as `crowded`.
 //!
 //! # A search
 //!
@@ -115,8 +115,7 @@ const LEVELS: usize = 24;
 /// Number of buckets beyond its home in which an event may sit.
 const REACH: usize = 512;
 
-/// Maximum number of events with the same tag beyond the home bucket of a hash: further events of
-/// one key are refused.
+/// Limit on the events with one tag beyond their home bucket: further such events are refused.
 const CROWD: u32 = 192;
 
 /// Number of bytes of a cache line.
@@ -218,8 +217,8 @@ impl<P: Platform> Table<P> {
     }
 
     /// Inserts a cell under a hash, and stores the cell's place in its link. Returns `false`, and
-    /// changes nothing, if there are [`CROWD`] events of this key beyond the home, or no free slot
-    /// within [`REACH`].
+    /// changes nothing, if the home is full and there are [`CROWD`] events with this tag beyond it,
+    /// or no free slot within [`REACH`].
     ///
     /// The caller owns the cell, and publishes it afterwards with release ordering.
     #[inline(always)]
@@ -242,7 +241,7 @@ impl<P: Platform> Table<P> {
         level.home(hash).claim(tag(hash), cell, link)
     }
 
-    /// Inserts a cell into a bucket after its home, unless too many events of this key are there.
+    /// Inserts a cell into a bucket after its home, unless too many events with its tag are there.
     #[cold]
     #[inline(never)]
     fn insert_beyond(&self, guard: &P::Guard, hash: u64, cell: Index, link: &Link) -> bool {

@@ -103,8 +103,8 @@ pub(crate) struct FieldInfo {
     pub(crate) name: &'static str,
     /// The position in the words, in bits.
     pub(crate) at: usize,
-    /// Number of bits; 0 for a field that is only in the line, and derived from others. A label by
-    /// the field before it shows it, too.
+    /// Number of bits; 0 for a field that is only in the line, and derived from others. Labels show
+    /// such a field after the field that it follows.
     pub(crate) bits: usize,
     /// See [`Field::SPARE`].
     pub(crate) spare: usize,

@@ -46,8 +46,10 @@ def example(directory):
 def time(ns):
     """Formats a time of the path, with three digits."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if ns >= size:
-            return f"{ns / size:.3g} {unit}"
+        # Rounding may reach the next unit: 999.9 us are 1 ms.
+        rounded = float(f"{ns / size:.3g}")
+        if rounded >= 1:
+            return f"{rounded:g} {unit}"
     return f"{ns} ns"
 
 

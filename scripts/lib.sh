@@ -10,6 +10,8 @@
 #   $LT_CACHE/env/KEY.LAYER-.../  that tree with more packages (scripts/env --with)
 #   $LT_CACHE/kernel/...          prepared kernel build trees and the kernel source (scripts/kernel-tree)
 #   $LT_CACHE/cargo               cargo's downloads
+#   $LT_CACHE/pip                 pip's downloads (tests/host/fleet.sh)
+#   $LT_CACHE/fuzz                inputs that fuzzing has found (scripts/fuzz)
 #   $LT_CACHE/vm/...              initramfs and root image (scripts/vm-image)
 #   $LT_CACHE/log                 logs of the set-up
 

@@ -5,11 +5,17 @@ with threshold 0 that ran while the trace was recorded, for tests/vm/analyze-liv
 
 usage: analyze_live.py BORN AWAKE SLEPT LAST LINE DEVICE PACKETS
 
-It compares wakeups, waits of preempted tasks, calls, and reclaims of the tasks with ids after BORN, up to LAST, and not
-in /tmp/alive; their futex calls once more, with operation and address; sleeps of those with ids after AWAKE, up to
-SLEPT; handlers of LINE; softirqs HI, and the time from their raise to their start; requests of DEVICE, in the queue and
-at the device; and work items of lt_works, waiting and running, with the thread that queued each. /tmp has the alerts of
-each instance, and the report of each analysis as JSON. The loopback device sent and received PACKETS packets.
+The load is the tasks with ids after BORN and up to LAST that are not listed in /tmp/alive. The script compares
+
+- wakeups, waits of preempted tasks, system calls and reclaims of the load, and its futex calls once more, with
+  operation and address;
+- sleeps of the tasks of the load with ids after AWAKE and up to SLEPT;
+- handlers of LINE, softirqs HI, and the time from their raise to their start;
+- requests of DEVICE, in the queue and at the device;
+- work items of lt_works, waiting and running, with the thread that queued each.
+
+/tmp has the alerts of each instance, and the report of each analysis as JSON. The loopback device sent and received
+PACKETS packets; only their numbers are checked.
 
 The probes of the module and of the tracer are two functions on one tracepoint, and read the clock one after the other.
 So times differ a little, but no limit is needed: both probes record an operation's start before either records its end,

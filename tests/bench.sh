@@ -14,8 +14,8 @@ ended() {
 	assert_eq "$_got" "$2" "exit status: $(cat /tmp/said)"
 }
 
-# signalled PID SIGNAL [PATTERN]: check that the signal ends the command. Unless it is KILL, the command ends within 100 ms,
-# and with success; /tmp/out then has a line that matches PATTERN.
+# signalled PID SIGNAL [PATTERN]: check that the signal ends the command. Unless it is KILL, the thread under test ends
+# within 100 ms, the command ends with success, and /tmp/out then has a line that matches PATTERN.
 signalled() {
 	_took=$(helper ends "$1" "$2") || fail "see above"
 	if [ "$2" = KILL ]; then

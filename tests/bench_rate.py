@@ -5,7 +5,7 @@
 
 usage: bench_rate.py FILE WORD...   kind=KIND, verdict=WORD of each mode, modes=N, events=N made in each run (each is
                                     `events_each` events of LTTng); phase=WORD of each series; lossless: no run lost
-                                    anything; lossy: each run did, and LTTng and the trace report it
+                                    anything; lossy: each run did, and LTTng and the trace report the same loss
 """
 
 import json

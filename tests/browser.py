@@ -67,7 +67,7 @@ class Browser:
         return self.ask('POST', '/execute/sync', {'script': script, 'args': list(args)})
 
     def until(self, script, *args):
-        """Waits until a script returns something true; the caller's time limit ends it."""
+        """Waits until a script returns something true; only the caller's time limit ends the wait earlier."""
         while not (result := self.run(script, *args)):
             time.sleep(0.05)
         return result

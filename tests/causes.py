@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Makes a task late for a known cause, for tests inside the virtual machine. The late task is called victim (in one
 case, dd), and each other task has a name of its own. In some cases, the process that calls the function becomes the
-late task; otherwise, the function returns once its wait has ended. late.py has more causes."""
+late task; otherwise, the function returns once the late task's wait has ended. late.py has more causes."""
 
 import ctypes
 import fcntl

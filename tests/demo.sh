@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # demo.sh: the demonstration, inside the virtual machine (scripts/demo). It also checks what it
-# shows: it fails if the number of alerts is wrong, if an event is lost, or if a captured alert is
-# not explained. The machine's clock counts instructions, so that no request is late because the
+# shows: it fails if the number of alerts is wrong, if an event is lost, or if a slow request is not
+# explained. The machine's clock counts instructions, so that no request is late because the
 # host was busy.
 
 . /lt/tests/lib.sh

@@ -3,8 +3,8 @@
 """Programs whose delays are known by construction, for tests/vm/experiments.sh: smaller versions of the case studies
 with which P.-M. Fournier and M. Dagenais showed their LTTV Delay Analyzer.
 
-usage: experiments.py run TRUTH          runs all programs; each process adds what it did, by its own clock, to TRUTH
-       experiments.py judge TRUTH TRACE  compares that with `latency-tracker analyze delays`
+usage: experiments.py run TRUTH          runs all programs, which add to TRUTH what they did, as they timed it
+       experiments.py judge TRUTH TRACE  compares TRUTH with what `latency-tracker analyze delays` finds in TRACE
 
 x_start   starter waits in select(2) until a chain of eight processes, each of which forks the next, has started. Each
           naps several times, like an X server that polls a slow device

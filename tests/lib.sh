@@ -156,7 +156,7 @@ suspend_for() {
 # stat_is INSTANCE KEY TEST VALUE: compare one counter, for wait_until.
 stat_is() { test "$(stat "$1" "$2")" "$3" "$4"; }
 
-# adds_up INSTANCE: whether the counters add up, as they are read once.
+# adds_up INSTANCE: whether the counters add up in one reading.
 adds_up() {
 	awk -v name="$1" '
 		{ v[$1] = $2 }
@@ -168,7 +168,8 @@ adds_up() {
 		}' "$LT/$1/stats"
 }
 
-# sums_hold INSTANCE: check that the counters add up exactly; nothing may be in flight.
+# sums_hold INSTANCE: check that the counters add up exactly. No operation may end meanwhile: the histogram is read
+# separately.
 sums_hold() {
 	# An operation may be counted while the counters are read.
 	_try=1

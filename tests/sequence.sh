@@ -4,8 +4,8 @@
 # sequence.sh: runs several tests in one virtual machine, one after another (tests/run and tests/run-debug start
 # it there).
 #
-# usage: sh sequence.sh PATIENCE [LEAKS]   the factor by which the time limits of waits in tests are multiplied; the
-#                                          name under which leaks are reported
+# usage: sh sequence.sh PATIENCE [LEAKS]   PATIENCE: the factor by which the time limits of waits in tests are
+#                                          multiplied; LEAKS: the name under which leaks are reported
 #
 # Marks where each test begins and ends, and when its cleanup is done, in the output and in the kernel's log:
 #

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Types lines with a tab at the end into real shells, and checks what they become.
 
-usage: shells.py DIRECTORY SHELL...     bash, zsh or fish; DIRECTORY has the command, first of the path, and the scripts of
-                                        its completions, with the names of the shells
+usage: shells.py DIRECTORY SHELL...     bash, zsh or fish; DIRECTORY has the scripts of the command's completions, with
+                                        the names of the shells. The command itself is found in $PATH
 """
 
 import os

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# tree.sh: lets a task wait for each cause of lt_causes.ko, and knows the paths that an instance `t`
-# of the tracker tree must report, for tests inside the virtual machine. Sourced after lib.sh, when
-# the module is loaded. Loads lt_causes, and keeps this shell away from CPU 1.
+# tree.sh: lets a task wait for a cause of lt_causes.ko, and checks the chains that an instance `t` of
+# the tracker tree reports, for tests inside the virtual machine. Sourced after lib.sh, when the module
+# is loaded. Loads lt_causes, and keeps this shell away from CPU 1.
 
 /usr/bin/taskset -p 1 $$ >/dev/null
 # How long a cause takes, in us (3000, unless the test has set `us`), and the delay from which a

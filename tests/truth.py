@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Judges explanations of delays whose cause is known. They are made from a trace as it was recorded, or from a copy of
-it from which a part was removed.
+"""Judges explanations of delays whose cause is known. Each explanation is made from a trace as it was recorded, or from
+a copy of the trace from which a part was removed.
 
 usage: truth.py judge KNOWN ALERTS CAPTURE PART...
                                     explains the alerts (the command is $LATENCY_TRACKER) from the trace of the capture
-                                    if PART is `whole`, or else from a copy without that part, and compares that with
-                                    what culprits.py has written. Prints a line for each case. The exit status is 2 if
-                                    a sentence is wrong but not listed in KNOWN_WRONG, or right although it is
-                                    listed there without a question mark
+                                    if PART is `whole`, or else from a copy without that part, and compares the
+                                    explanations with the culprits in KNOWN, which culprits.py has written. Prints a
+                                    line for each case. The exit status is 2 if a sentence is wrong but not listed in
+                                    KNOWN_WRONG of culprits.py, or right although it is listed there without a
+                                    question mark
        truth.py parts               lists the parts
        truth.py table NAME [JSON]   sums up the output of `judge`, read from standard input
 

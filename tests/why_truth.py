@@ -6,8 +6,9 @@ cause or, in five of the cases, for two. `why` must name the larger cause, with 
 usage: why_truth.py [CASE...]     runs all cases, or these. The exit status is 2 if a sentence is wrong, or unknown where
                                   that is not accepted
 
-Each case states the truth, then what `why` printed. Innocent tasks run meanwhile: `bystander` often computes
-for a short time, and `onlooker` reads from another disk. They must not be named.
+Prints for each case the truth, then the verdict and the sentence of `why` or the fault, and all of its output if that
+is bad. Innocent tasks run meanwhile: `bystander` often computes for a short time, and `onlooker` reads from another
+disk. They must not be named.
 """
 
 import os

@@ -102,9 +102,9 @@ impl Owner {
     /// An id belongs to one task at a time, so a task that has it and started before the operation
     /// is the owner. `began` may be later than the true start, if it was moved to a later step. If
     /// the id passed to another task between the true start and `began`, `start_mark` shows that,
-    /// except in about 1 case in a million. One case is not detected: the owner is the leader of its
-    /// process, and is exiting, because another thread has called execve(); that thread takes over
-    /// the leader's id and start time (`de_thread` in fs/exec.c).
+    /// except in about 1 case in a million. `start_mark` never shows one case: the owner is the
+    /// leader of its process, and is exiting, because another thread has called execve(); that
+    /// thread takes over the leader's id and start time (`de_thread` in fs/exec.c).
     pub(crate) fn is_task_started_at(&self, time: u64, began: u64) -> bool {
         self.tid != 0 && time <= began && Self::start_mark_of(time) == self.start_mark
     }
@@ -161,9 +161,9 @@ pub(crate) struct Alert {
     pub(crate) cpu: u32,
     pub(crate) owner: Owner,
     pub(crate) detail: [u64; DETAIL],
-    /// Number of words of the record's tail: the entries of the owner's kernel stack, with the
-    /// tracker's own words before them, or the entries of the owner's stack in user space after
-    /// them.
+    /// Number of words of the record's tail. The tail has the entries of the owner's kernel stack,
+    /// and either the tracker's own words before them, or the entries of the owner's stack in user
+    /// space after them.
     pub(crate) tail: u8,
     /// The number of addresses of the owner's stack in user space, and where they end.
     pub(crate) user: user::Mark,

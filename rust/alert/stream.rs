@@ -297,7 +297,7 @@ pub(crate) struct WakeupFile(pub(crate) Arc<Alerts>);
 #[derive(Clone, Copy)]
 pub(crate) struct Sleeper {
     next: u64,
-    /// The last alert to read, set when the reader is woken.
+    /// The last alert to read; set once there is an alert to read.
     until: Option<u64>,
 }
 

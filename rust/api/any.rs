@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One type for trackers of all size classes. Any context unless noted; `clear` and `holders` visit
-//! all cells, and are for tasks.
+//! One type for trackers of all size classes. Any context unless noted; `clear`, `holders` and
+//! `run` visit all cells, and are for tasks; `run` may sleep.
 
 use super::{Client, Config, SHORT_KEY};
 use crate::{
@@ -15,8 +15,8 @@ use kernel::{prelude::*, sync::Arc};
 
 /// A tracker of any size class.
 ///
-/// Its functions are documented in include/latency_tracker.h. The clients are boxed, since an
-/// engine is too large for the stack.
+/// Most of its functions implement functions of include/latency_tracker.h, which documents them.
+/// The clients are boxed, since an engine is too large for the stack.
 pub(crate) enum Any {
     K1D2(KBox<Client<1, 2>>),
     K1D9(KBox<Client<1, 9>>),

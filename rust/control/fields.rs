@@ -2,8 +2,8 @@
 
 //! The values that a `pair` takes at a point: registers, the thread, the CPU.
 //!
-//! A list has one or two fields, such as `arg0,tid`. It is stored as a number, like the value of
-//! any other parameter: a byte for each field, the first field lowest, 0 for none.
+//! A list has one or two fields, such as `arg0,tid`. Like the values of most parameters, it is
+//! stored as a number: a byte for each field, the first field lowest, 0 for no fields.
 
 use super::{fault, Fault};
 use kernel::{

@@ -30,7 +30,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
 
     /// Doubles the capacity, up to the maximum, if the pool has requested it. Returns by how much
     /// the capacity grew. May sleep; after `ENOMEM` the capacity is unchanged and the pool still
-    /// wants to grow, and `EBUSY` means that another call is running.
+    /// wants to grow, and `EBUSY` means that another `grow` or [`Engine::reap`] is running.
     pub(crate) fn grow(&self) -> Result<u32> {
         if !self.pool.wants_to_grow() {
             return Ok(0);
@@ -42,7 +42,7 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Frees outgrown parts of the table, and returns how many older parts are still in use.
-    /// May sleep; `EBUSY` means that another call is running.
+    /// May sleep; `EBUSY` means that another `reap` or [`Engine::grow`] is running.
     pub(crate) fn reap(&self) -> Result<u32> {
         self.table.reap()
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Log-linear histogram of delays: eight buckets for each power of two, from 1 ns on.
+//! Log-linear histogram of delays: eight buckets for each power of two, from 8 ns on.
 //!
-//! Values below 8 ns have a bucket each; above, a bucket is at most one eighth of its lower bound
-//! wide, so a quantile read from it is at most 12.5 % too high. Each CPU writes only its own array,
-//! and the reader adds the arrays up: no event is lost, and no CPU waits.
+//! Values below 8 ns have a bucket each; from 8 ns on, a bucket is at most one eighth of its lower
+//! bound wide, so a quantile read from it is at most 12.5 % too high. Each CPU writes only its own
+//! array, and the reader adds the arrays up: no event is lost, and no CPU waits.
 //!
 //! [`group_of`] is coarser, for times that are counted in a few dozen groups.
 
@@ -50,7 +50,7 @@ const GROUPED: u64 = 4;
 pub(crate) const FIRST_GROUP: usize = group_of(0);
 
 /// Returns the group of a time in nanoseconds below 146 years, in fewer instructions than
-/// [`bucket_of`]. A group is at most a quarter of its lower bound plus 1 ns wide.
+/// [`bucket_of`]. The width of a group is at most 1 ns plus a quarter of its lower bound.
 #[inline(always)]
 pub(crate) const fn group_of(time: u64) -> usize {
     let time = time.saturating_add(GROUPED);

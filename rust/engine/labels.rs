@@ -428,8 +428,9 @@ impl Labels {
         None
     }
 
-    /// Returns a slot of a search: the home, and then the slots that the hash selects. With an odd
-    /// distance, no slot is repeated before all slots have been visited.
+    /// Returns a slot of a search: the home, and then the slots that the hash selects. Since their
+    /// distance is odd, none of these is repeated before all slots have been visited; one of them
+    /// may be the home.
     fn slot(&self, label: &[u64], hash: u64, step: u64) -> Option<&Slot> {
         let distance = hash >> 32 | 1;
         let mask = self.slots.len().wrapping_sub(1);

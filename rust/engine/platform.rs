@@ -57,7 +57,8 @@ pub(crate) unsafe trait Platform: 'static {
     /// Returns `CLOCK_MONOTONIC` in nanoseconds, by a read that is safe in NMI.
     fn now() -> u64;
 
-    /// Returns the number of the cgroup of a thread; 0 if the thread does not exist.
+    /// Returns the number of the cgroup of a thread; 0 if the thread does not exist, or the machine
+    /// has no cgroups.
     fn cgroup_of(_tid: u32) -> u64 {
         0
     }

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! A rename is an [`Engine::update`] with a move in the table in between: the event stays in its
-//! cell, and keeps its start and its `timed_out`. During the move no other caller can use it, or
-//! find it by either key. The move itself is not counted.
+//! cell, and keeps its start and its `timed_out`, unless the caller changes the start or renews the
+//! event. During the move no other caller can use the event, or find it by either key. The move
+//! itself is not counted.
 //!
 //! For the readers of the table the event ends under one key and starts under another one. The life
 //! that they may have seen ends with the claim, and the next life is published after the key and

@@ -10,8 +10,8 @@
 //!   ended    = negative + before_start_ended + the sum of the histogram
 //! ```
 //!
-//! If delays are counted by label (labels.rs), each delay is in the row of its label only. The
-//! histogram and the summary add up all rows.
+//! If delays are counted by label (labels.rs), each delay is either in the row of its label or, if
+//! the label has no row, in the unlabelled delays here. The histogram and the summary add up both.
 //!
 //! Each event is counted where it happens, and no counter is computed from others (`pending` is
 //! counted in the pool), so that the sums are a real check. Any context.

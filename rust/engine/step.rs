@@ -59,8 +59,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Makes a step of an event of this key that `is_meant` accepts: `change` reads it, changes it,
     /// and decides. Returns the decision, if there is such an event.
     ///
-    /// `late` is called when [`Engine::event_out`] would call it. While `change` runs, no other
-    /// caller finds the event.
+    /// `late` is called when [`Engine::event_out`] would call it. While `change` runs, only
+    /// [`Engine::is_known`] still finds the event.
     #[inline]
     pub(crate) fn step(
         &self,
@@ -140,8 +140,9 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     }
 
     /// Writes one word of the data of an event of this key that `is_meant` accepts, without ending
-    /// the life (event.rs) that the event is in. Returns whether such an event was found; it is not
-    /// found while its owner changes it.
+    /// the life (event.rs) that the event is in. Returns whether such an event was found. An event
+    /// is not found while its owner changes it, or if it already has the maximum number of
+    /// references.
     ///
     /// No other caller may write the word meanwhile. A copy of the event has either the old or the
     /// new value of the word.

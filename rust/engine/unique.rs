@@ -35,8 +35,8 @@ impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// interrupts the other, the event with the later start stays; if both events start in the same
     /// nanosecond, either may stay.
     ///
-    /// `data` may be shorter than the event's: the remaining words keep the values of an earlier
-    /// event, so the caller must know when they are valid.
+    /// `data` may be shorter than the event's data. The remaining words keep the values that an
+    /// earlier event left in the cell, so the caller must know when they are valid.
     #[inline]
     pub(crate) fn event_in_unique<const W: usize>(
         &self,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `tree=1`: a filter that accepts the process of `pid`, and all of its descendants.
+//! `tree=1`: a filter that accepts the process of `pid` and its descendants. The head of
+//! sys/descendants.rs names the few that may remain unknown.
 //!
 //! ```text
 //!   pid=P          the value that probes compare is P

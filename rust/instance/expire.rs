@@ -27,9 +27,10 @@ const MIN_PAUSE_NS: u64 = 500_000;
 /// `began` and returned `first`, the time at which the first of the remaining events may time out.
 /// No timeout is less than `shortest` nanoseconds.
 ///
-/// An alert may be late by up to max(1 ms, timeout / 16). Half of that time is for the pause, the
-/// other half for the timer, the worker and the search. If searches are long, each pause is at
-/// least as long as the search before it, so that searches take at most half of a CPU.
+/// An alert should be late by at most max(1 ms, timeout / 16). Half of that time is for the pause,
+/// the other half for the timer, the worker and the search. If searches are long, alerts may be
+/// later: each pause is at least as long as the search before it, so that searches take at most
+/// half of a CPU.
 pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -> u64 {
     let done = Kernel::now();
     // An event that starts after `began` cannot time out before this.

@@ -59,7 +59,7 @@ pub(crate) const fn params(names: &'static [&'static str]) -> [Param; PARAMS] {
         by: ParamKind::Word(names) => 0,
             "count delays by this field as well, in the file labels", fixed;
         max_labels: ParamKind::Count { min: LABELS_MIN as u64, max: LABELS_MAX as u64 } => LABELS,
-            "number of values of by that have their own counters", fixed;
+            "most values of the field that get their own counters", fixed;
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn create(
     Ok(Some(KBox::new(created, GFP_KERNEL)?))
 }
 
-/// A sum of nanoseconds in decimal: kernels cannot print 128-bit numbers.
+/// A sum of nanoseconds, printed in decimal without a 128-bit division.
 struct Decimal(u128);
 
 impl fmt::Display for Decimal {

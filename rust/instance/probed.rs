@@ -16,8 +16,8 @@
 //! another module has no probes, and references to its events may outlive it; such trackers are in
 //! api/instances.rs.)
 //!
-//! [`Probes::settle`] and [`Probes::details`] are called with preemption off, and
-//! [`Target::changes`] by running probes. All other functions may sleep.
+//! [`Probes::settle`] and [`Probes::details`] are called with preemption off. Running probes call
+//! [`Target::changes`], which calls [`Own::second`]. All other functions may sleep.
 
 use super::{
     common,

@@ -177,8 +177,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         None
     }
 
-    /// Raises an alert, unless there has been a worse one, see [`Core::raise_threshold`]. Any
-    /// context, including under the runqueue lock.
+    /// Raises an alert; with `worst=1`, only if there has been no worse one, see
+    /// [`Core::raise_threshold`]. Any context, including under the runqueue lock.
     #[cold]
     pub(crate) fn raise(
         &self,

@@ -77,9 +77,8 @@ pub(crate) fn instance_files(
         add(dir.text(&name, !param.fixed, file))?;
     }
     // The files are removed in reverse order, also if a later file cannot be created. So while
-    // `stats` can be read, `created` exists, which shows whose counters these are. And if `labels`,
-    // the profile or the table is missing then, the reason is not that the instance is being
-    // removed.
+    // `stats` can be read, `created` exists, and shows which instance of this name has these
+    // counters; and `labels`, the profile or the table is missing only if the instance has none.
     add(dir.text(c"created", false, CreatedFile(Kernel::now())))?;
     if instance.has_labels() {
         add(dir.text(c"labels", false, LabelsFile(instance.clone())))?;

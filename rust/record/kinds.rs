@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Fields that only the kernel can print: names of functions and states.
+//! Fields that only the kernel can print, such as functions and states.
 
 use super::{fields, How, InQuotes};
 use crate::sys::{

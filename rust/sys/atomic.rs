@@ -4,9 +4,9 @@
 //!
 //! The `kernel` crate's atomics call C functions, unless the kernel is built with
 //! `CONFIG_RUST_INLINE_HELPERS`, which distributions do not set. Each load and each exchange of the
-//! engine would then be a call that clobbers all caller-saved registers: more than a quarter of the
-//! instructions for the start and end of an event. The types here have the same names, methods and
-//! orderings, and compile to the instructions of C, inline.
+//! engine would then be a call that clobbers all caller-saved registers. These calls would take
+//! more than a quarter of the instructions for the start and end of an event. The types here have
+//! the same names, methods and orderings, and compile to the instructions of C, inline.
 //!
 //! On x86-64:
 //!

@@ -21,8 +21,8 @@
 //! # Contexts
 //!
 //! A call is requested in any context but NMI, with preemption off. The function runs with
-//! interrupts off, in an interrupt or the idle task. A timer's function is called in a softirq,
-//! which is preemptible on PREEMPT_RT.
+//! interrupts off, usually in an interrupt or the idle task, sometimes in the stopper thread. A
+//! timer's function is called in a softirq, which is preemptible on PREEMPT_RT.
 
 use crate::{
     engine::platform::Platform,
@@ -49,7 +49,7 @@ pub(crate) struct Followed {
 /// Receives the events of deferred work. See "Contexts" above, in workqueue.rs and in
 /// kthread_work.rs.
 pub(crate) trait Observer: workqueue::Observer + kthread_work::Observer {
-    /// Returns the kinds of work to follow. Called once.
+    /// Returns the kinds of work to follow. Called once for each attachment.
     fn followed(&self) -> Followed;
 
     /// Called when a call of a function on another CPU is requested, with the address of its

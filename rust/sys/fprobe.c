@@ -34,8 +34,9 @@
  *    x86-64: lt_fprobe_unload() reports how many. Nothing reads them, as no
  *    registered probe has their address; it is enough that they exist.
  *  - Probes of ours without an exit handler are in vmalloc()ed memory. Probes
- *    of tracefs and BPF are in kmalloc()ed memory, so the addresses that they
- *    leave behind on shadow stacks are never ours.
+ *    of tracefs and BPF are in kmalloc()ed memory, so an address that they
+ *    leave behind on a shadow stack is never the address of a probe of ours
+ *    without an exit handler.
  *
  * Calls of a slot's former probe may return after the slot is reused.
  * fprobe_return() finds the address of the struct among the registered ones and

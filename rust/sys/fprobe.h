@@ -37,7 +37,7 @@ struct lt_fprobe *lt_fprobe_new(const char *name, fprobe_entry_cb entry,
 /* Number of calls that fprobe has missed. */
 u64 lt_fprobe_missed(const struct lt_fprobe *probe);
 /*
- * No handler is called after this returns the final lt_fprobe_missed(). May
+ * Returns the final lt_fprobe_missed(); no handler is called after that. May
  * sleep.
  */
 u64 lt_fprobe_free(struct lt_fprobe *probe);
@@ -72,7 +72,7 @@ struct lt_calls *lt_calls_new(const char *const *names, u32 len, bool returns,
 /* Number of calls that fprobe has missed; 0 if only arguments are followed. */
 u64 lt_calls_missed(const struct lt_calls *calls);
 /*
- * Nothing is called after this returns the final lt_calls_missed(). May sleep.
+ * Returns the final lt_calls_missed(); nothing is called after that. May sleep.
  */
 u64 lt_calls_free(struct lt_calls *calls);
 

@@ -19,11 +19,12 @@
 //!
 //! # What is not followed
 //!
-//! Calls made while [`Functions`] runs an observer, or while readers are woken, are not followed:
-//! [`Observer::within_ourselves`] is called instead. So an observer may call the function it
-//! follows, and waking a reader of a function's alerts never generates new alerts. Calls that
-//! fprobe itself misses are passed to [`Observer::missed`]; a call for which the shadow
-//! stack has no room (more than about 50 nested ones) is not seen at all.
+//! Calls are not followed if they are made in a context in which [`Functions`] is running an
+//! observer, or while readers are woken: [`Observer::within_ourselves`] is called instead. So an
+//! observer may call the function it follows, and waking a reader of a function's alerts never
+//! generates new alerts. The number of calls that fprobe itself misses is passed to
+//! [`Observer::missed`]; a call for which the shadow stack has no room (more than about 50 nested
+//! ones) is not seen at all.
 //!
 //! # Contexts
 //!
@@ -99,11 +100,11 @@ pub(crate) trait Observer<S>: Target {
 
     /// Called at the return of a function for which [`Observer::entered`] kept a word. If the
     /// function was entered before this [`Functions`] existed, the word may be from the observer of
-    /// a former one that was removed.
+    /// an earlier [`Functions`] that was dropped.
     fn returned(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame, word: u64);
 
     /// Called instead of [`Observer::entered`] or [`Observer::returned`] while an observer is
-    /// running or readers are being woken.
+    /// running in the same context, or readers are being woken.
     fn within_ourselves(&self, guard: &PreemptGuard);
 
     /// Called by [`Functions::collect_missed`] and when [`Functions`] is dropped, with the number

@@ -237,7 +237,8 @@ void lt_periodic_start_timer(struct lt_periodic *periodic, u64 at);
 void lt_periodic_start_watch(struct lt_periodic *periodic, u64 at);
 /*
  * Queues a work item on `cpu`, which must be online, to call take_over() there;
- * cancels it first if it is already queued.
+ * cancels it first if it is already queued. While the item is running, it is
+ * queued behind that run instead, on the CPU of that run.
  */
 void lt_periodic_ask(struct lt_periodic *periodic, unsigned int cpu);
 bool lt_periodic_is_asked(struct lt_periodic *periodic);

@@ -12,7 +12,8 @@
 //!
 //! # Contexts
 //!
-//! Hard interrupt, with interrupts off.
+//! Interrupts are off. The context is usually a hard interrupt, but an NMI for a line that was
+//! requested as an NMI (arm64), and a softirq if the kernel resends an interrupt.
 
 use crate::sys::{
     bindings as helpers,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Arrays allocated on a chosen NUMA node, and values for each CPU on its own node.
+//! Arrays on a chosen NUMA node, if it has room, and values for each CPU on its own node.
 //!
 //! The `kernel` crate's allocators take a node, but its vectors do not pass one yet, and the crate
 //! has no per-CPU memory. All functions that allocate may sleep.
@@ -60,7 +60,8 @@ unsafe impl<T: Send> Send for NodeSlice<T> {}
 unsafe impl<T: Sync> Sync for NodeSlice<T> {}
 
 impl<T> NodeSlice<T> {
-    /// Creates an array of `len` values, the i-th by `make(i)`, on `node` or anywhere.
+    /// Creates an array of `len` values, the i-th by `make(i)`. The memory is on `node`, if given
+    /// and not full, or anywhere.
     ///
     /// Fails with `ENOMEM`, or with the error of `make`; a failure leaves nothing allocated.
     pub(crate) fn try_new(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Client modules: their identity, the reference that keeps this module loaded, and the
-//! notification of their unloading.
+//! Client modules: their identity, the reference that keeps latency_tracker loaded for them, and
+//! the notification of their unloading.
 //!
 //! C header: [`include/linux/module.h`](srctree/include/linux/module.h)
 
@@ -17,7 +17,7 @@ use kernel::{
     },
 };
 
-/// A client module. This module stays loaded as long as the value lives.
+/// A client module. Keeps latency_tracker loaded as long as the value lives.
 ///
 /// # Invariants
 ///
@@ -33,7 +33,7 @@ unsafe impl Send for Owner {}
 unsafe impl Sync for Owner {}
 
 impl Owner {
-    /// Takes a reference to this module for a client.
+    /// Takes a reference to latency_tracker for a client.
     ///
     /// # Safety
     ///
@@ -53,7 +53,7 @@ impl Owner {
         self.raw.addr()
     }
 
-    /// Keeps this module loaded even after the drop.
+    /// Keeps latency_tracker loaded even after the drop.
     pub(crate) fn pin_forever(&self) {
         // Relaxed: the drop comes after.
         self.is_for_ever.store(1, Relaxed);

@@ -13,6 +13,7 @@
 //!
 //! The names with `__`, `defer` and `partial` belong to functions that free packets without a
 //! tracepoint.
+//!
 //! C headers: [`include/linux/skbuff.h`](srctree/include/linux/skbuff.h),
 //! [`include/trace/events/net.h`](srctree/include/trace/events/net.h),
 //! [`include/trace/events/skb.h`](srctree/include/trace/events/skb.h)

@@ -11,8 +11,9 @@
 //! C headers: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h),
 //! [`include/trace/events/workqueue.h`](srctree/include/trace/events/workqueue.h)
 //!
-//! mod_delayed_work() takes a waiting work item off its list and queues it again at once. The
-//! tracepoints show a second queueing, as after a cancellation; so the function is followed, too.
+//! With a delay of 0, mod_delayed_work() takes a waiting work item off its list and queues it again
+//! at once. The tracepoints show a second queueing, as after a cancellation. So
+//! mod_delayed_work_on(), which does this, is followed, too.
 //!
 //! A work item belongs to the code that queues it. It is valid when it is queued and when it
 //! starts; its function may free it, so at the end only its address is known.

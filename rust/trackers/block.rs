@@ -25,8 +25,7 @@
 //! - *partial* completions are counted; the last completion ends the event;
 //! - requests that complete without ever having been issued, such as the empty flush of an fsync,
 //!   have no delay to measure (`gone`, `unissued`). If the disk has a cache, the block layer issues
-//!   a flush of its own for such a request; its own flush is measured, and has no submitter (pid
-//!   0);
+//!   a flush of its own for such a request; that flush is measured, and has no submitter (pid 0);
 //! - a write that is part of a flush sequence completes twice: the completion of its data is
 //!   measured; the completion of the whole sequence, which has no bytes, is ignored;
 //! - requests that leave without completing (`block_io_done` alone) are `gone`, `aborted`;

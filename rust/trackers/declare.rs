@@ -389,10 +389,10 @@ pub(super) use parameters;
 ///   `u64`. Probes are attached in the order of this list: list the end before the start, so that
 ///   no end is missed. There may be several headers. A tracepoint that depends on the kernel's
 ///   configuration has `#[cfg(CONFIG_...)]` before it;
-/// - `impl`: items that override the defaults of [`Declared`]. Every field of at most four words
-///   that has no `if`, or has `if alert`, can be a label (`by=`), unless it is in `LABELS.excluded`
-///   there: a field that an event does not keep, or that is complete only at the end. With
-///   `LABELS.has_stack`, the stack of the task at the end can be one, too.
+/// - `impl`: items that override the defaults of [`Declared`]. Every field with an `at`, of at most
+///   four words, that has no `if`, or has `if alert`, can be a label (`by=`), unless it is in
+///   `LABELS.excluded` there: a field that an event does not keep, or that is complete only at the
+///   end. With `LABELS.has_stack`, the stack of the task at the end can be one, too.
 ///
 /// scripts/trackers also reads the declaration: run it after each change.
 ///

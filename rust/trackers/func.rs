@@ -17,8 +17,8 @@
 //! with the return address, so the end needs no search.
 //!
 //! A call whose end was missed would count as an outer call forever. So an event keeps the frame of
-//! its call, see sys/fprobe.rs: a call whose frame is not below the new one is not an outer call,
-//! and is `replaced`.
+//! its call, see sys/fprobe.rs: a call whose frame is not lower than the frame of the new call is
+//! not an outer call, and is `replaced`.
 //!
 //! The owner is the calling task; a call from an interrupt has no owner, and is tracked if the
 //! filter selects no particular task.

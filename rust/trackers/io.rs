@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `io`: a profile of all input and output: how long operations of each class took.
+//! `io`: a profile of input and output: how long the system calls and block requests of each class
+//! took.
 //!
 //! ```text
 //!   sys_enter ---------------------> sys_exit       six classes of system calls

@@ -22,7 +22,7 @@
 //!
 //! # Contexts
 //!
-//! Hard interrupt.
+//! See sys/irq.rs: usually a hard interrupt.
 
 use super::declare::*;
 use crate::{

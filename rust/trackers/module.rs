@@ -2,10 +2,11 @@
 
 //! `module`: latencies measured by other kernel modules, see include/latency_tracker.h and api.rs.
 //!
-//! Only the measuring module creates and removes an instance of this tracker. Any user with write
-//! access may change the parameters that are not fixed, such as `threshold` and `enabled`. An alert
-//! has the id passed at the event's end, and the key, or a number that stands for the key if the
-//! module does not allow it to be shown.
+//! The measuring module creates and removes the instances of this tracker; users cannot. If the
+//! module is unloaded without removing an instance, the instance is removed then. Any user with
+//! write access may change the parameters that are not fixed, such as `threshold` and `enabled`. An
+//! alert has the id passed at the event's end, and the key, or a number that stands for the key if
+//! the module does not allow it to be shown.
 
 use crate::{
     alert::record::DETAIL, //

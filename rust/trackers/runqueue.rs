@@ -9,9 +9,9 @@
 //! ```
 //!
 //! An event starts when a task that has not gone to sleep is switched out (`sched_switch`, the
-//! states `R` and `R+`): the task was preempted, it yielded, or its cgroup used up its quota. The
-//! event ends when that task is switched in. The key is the task; the filter applies to the task
-//! and to the CPU that it is switched out of.
+//! states `R` and `R+`): the task was preempted, yielded, or was throttled. The event ends when
+//! that task is switched in. The key is the task; the filter applies to the task and to the CPU
+//! that it is switched out of.
 //!
 //! An alert has the task's stack at the switch-out, which shows where it was preempted. The stack
 //! is walked for an alert, and with `by=stack` at each end.

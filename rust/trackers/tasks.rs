@@ -70,8 +70,8 @@ pub(super) const fn filter(kthreads: bool) -> [Param; FILTER] {
     }
 }
 
-/// Whether the filter may accept a task, as far as pid, tid, comm and `kthreads` decide, which is
-/// usually enough. If so, [`is_wanted`] must be checked, too. Any context.
+/// Returns `false` if pid, tid, comm or `kthreads` reject a task. If it returns `true`,
+/// [`is_wanted`] must be checked, too. Any context.
 #[inline(always)]
 pub(super) fn may_be_wanted<const K: usize, const D: usize>(
     core: &Core<K, D>,
@@ -128,8 +128,9 @@ pub(super) fn takes_all<const K: usize, const D: usize>(core: &Core<K, D>) -> bo
         && core.value(KTHREADS) != 0
 }
 
-/// Returns the owner of an event that starts now on this CPU: the current task, or no task in an
-/// interrupt on top of it. Returns `None` if the filter rejects the task. Any context.
+/// Returns the owner of an event that starts now on this CPU: the current task or, in an interrupt
+/// or softirq on top of it, no task. `None` if the filter rejects that owner; a filter by pid, tid,
+/// comm, cgroup or uid rejects an event without a task. Any context.
 #[inline(always)]
 pub(super) fn caller<const K: usize, const D: usize>(
     core: &Core<K, D>,

@@ -8,9 +8,9 @@
 #
 # The contenders take turns in each round: no tracer, our `wakeup` and `offcpu`, `offcpu` alone,
 # `offcpu by=stack` alone, the three variants of the BPF programs of sched.bpf.c, and hist triggers of
-# ftrace. Every tracer sees all waits (`offcpu`: not those from wakeup to switch-in; hist
-# triggers: all but the first wakeup of a new task), and none reports any. The machine has one
-# processor, and its clock counts executed instructions.
+# ftrace. Each tracer measures all waits of tasks, with two exceptions: `offcpu` without `wakeup` does
+# not measure waits from wakeup to switch-in, and hist triggers miss the first wakeup of a new task. None
+# reports a wait. The machine has one processor, and its clock counts executed instructions.
 #
 # hackbench runs at a real-time priority over sockets that hold only a few messages. So the number
 # of task switches is the same for each contender, and different decisions of the scheduler do not

@@ -18,7 +18,7 @@ and the contenders
   idle       the module is loaded, without an instance
   TRACKER    an instance tracks everything, and nothing is late
   TRACKER!   an instance tracks everything, and each end raises an alert
-  bpf        BPF programs pair the same events
+  bpf        BPF programs measure what `wakeup+offcpu` (with hackbench and oltp) or `tree` (with fio and iperf3) does
   lttng      LTTng records events of the scheduler, interrupts, timers, disks and network into its ring buffer in memory
   lttng-syscalls  LTTng records all system calls there
 
@@ -29,7 +29,8 @@ work or less.
 
 Prints a line for each run, `run LOAD CONTENDER ROUND COST EVENTS LOST`. COST is in instructions or
 nanoseconds; EVENTS and LOST are what the contender has measured and lost, or `-`. Unless SIGKILL ends it,
-overhead.py removes what it has made.
+overhead.py ends its processes, and removes its instances, sessions, disks, mounts and network namespace. The module
+null_blk and the empty directory /tmp/lt-oltp stay. With `soak`, two settings under /proc/sys stay changed.
 """
 
 import argparse
@@ -122,7 +123,7 @@ class Wall:
 
 
 class Loads:
-    """The four loads: `prepare` sets them up, `run` runs one by name, and `end` restores everything."""
+    """The four loads: `prepare` sets them up, `run` runs one by name, and `end` undoes `prepare`."""
 
     def __init__(self, small, names):
         self.large = not small

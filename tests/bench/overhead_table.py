@@ -38,7 +38,8 @@ def parse(lines):
 
 
 def confidence(rounds):
-    """Returns (k, c): with confidence c >= 0.95, the median is between the k-th smallest and k-th greatest figure."""
+    """Returns (k, c): with confidence c >= 0.95, the median is between the k-th smallest and k-th greatest figure. If
+    there are too few rounds for that, k is 0."""
     def outside(k):
         return 2 * sum(math.comb(rounds, i) for i in range(k)) / 2 ** rounds
     best = max((k for k in range(1, rounds // 2 + 1) if outside(k) <= 0.05), default=0)

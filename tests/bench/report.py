@@ -50,7 +50,7 @@ WATCHED = (("ours", "wakeup and offcpu"), ("offcpu", "offcpu"), ("by_stack", "of
 ROWS = {
     ("engine", "pair"): ("event_in + event_out", 240),
     ("engine", "unknown_out"): ("event_out, unknown key", 45),
-    ("engine", "pair_held"): ("the same by reference", None),
+    ("engine", "pair_held"): ("event_in + event_out, by reference", None),
     ("engine", "pair_by_word"): ("event_in + event_out, by a label of one word", None),
     ("engine", "pair_by_name"): ("event_in + event_out, by the name of a task", None),
     ("engine", "lookup_unknown"): ("lookup, unknown key", 45),

@@ -4,9 +4,9 @@
 
 usage: scaling.py LATENCY-TRACKER DIRECTORY CPUS CLIENTS
 
-DIRECTORY has the traces of scaling.sh, recorded on that many CPUs. `path` and `delays` are requested for the thread of
-hackbench that ran the most, over the whole trace, `wakeups` for all threads. `path` and `delays` run again with
---max-memory: with 1 KiB, and then with the limit that the error advises, until it suffices.
+DIRECTORY has the traces of scaling.sh, recorded on CPUS CPUs with CLIENTS clients. `path` and `delays` are requested
+for the thread of hackbench that ran the most, over the whole trace, `wakeups` for all threads. `path` and `delays` run
+again with --max-memory: with 1 KiB, and then with the limit that the error advises, until it suffices.
 
 The machine has one processor, whose clock counts instructions, so the processor time of a command is the number of
 its instructions, in user mode and in the kernel. Its memory is read from /proc every 5 ms of that clock; what it

@@ -53,7 +53,8 @@ ROWS = {
 
 
 def show(rows, native):
-    """Prints instructions, without the loop, its keys and calls; losses per 1,000 pairs; and time, if measured."""
+    """Prints instructions, without the loop, its keys and calls (in the column `later`, as measured); losses per 1,000
+    pairs; and time, if measured."""
     values = {(row["name"], row["live"]): row["value"] for row in rows}
 
     def cost(kind, letter, live, loop):

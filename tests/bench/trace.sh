@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# trace.sh: records everything a busy kernel does, inside the virtual machine: into /lt/out/trace, and once more, in the
-# older format, into /lt/out/trace-1.8.
+# trace.sh: records a busy kernel, with nearly all events of LTTng, inside the virtual machine: into /lt/out/trace, and
+# once more, in the older format, into /lt/out/trace-1.8.
 
 set -eu
 lttng-sessiond --daemonize

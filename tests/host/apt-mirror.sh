@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The environment is installed from the archive that the host itself uses, given as deb822 or as
-# one-line sources.
+# scripts/env finds the archive that the host itself uses, in deb822 or in one-line sources: the
+# environment is installed from there.
 # timeout: 20
 
 . "$(dirname "$0")/../host.sh"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The fence around unsafe code holds: scripts/check-unsafe rejects code outside it, and accepts code
-# inside.
+# The fence around unsafe code holds: scripts/check-unsafe rejects unsafe code outside it, and inside it
+# unsafe code without a justification. It accepts justified code inside.
 # timeout: 20
 
 . "$(dirname "$0")/../host.sh"

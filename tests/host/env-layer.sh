@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A layer adds packages in its own tree. The tree below it is unchanged, and works without the
-# layer.
+# A layer adds packages in its own tree. The tree below it is unchanged, and does not have these
+# packages. A layer is made once. Pruning removes a layer whose list has changed.
 # timeout: 240
 
 . "$(dirname "$0")/../host.sh"

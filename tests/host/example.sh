@@ -70,6 +70,13 @@ draws || fail "$said"
 [ "$(lanes)" = "database/7 jbd2/slow-8/18 disk slow hog/9" ] || fail "lanes: $(lanes)"
 [ "$(bars 3)" = "680.0 45.0 #777777" ] || fail "the thread that had the CPU: $(bars 3)"
 
+# A time that rounding raises to 1000 of a unit is shown in the next unit.
+for at in '999499 999 us' '999500 1 ms' '999499999 999 ms' '999999999 1 s'; do
+	sed -i -E "s/\"to\": [0-9]+/\"to\": ${at%% *}/" "$work/run/fsync.json"
+	draws || fail "$said"
+	grep -q "waited for: ${at#* }<" "$work/page-fsync.svg" || fail "a path of ${at%% *} ns is not drawn as ${at#* }"
+done
+
 # A sentence about a thread that the path does not have is an error, and the picture stays as it is.
 cp "$work/page-fsync.svg" "$work/old"
 explained 'database/7 waited for kworker/0:1-events/45, which ran.'

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# `make KDIR=` builds against the build directory of any kernel with Rust, and sets up nothing. An error
-# names an option that the kernel lacks, and the menu in which it is set.
+# `make KDIR=` refuses a directory in which it cannot build, and sets up nothing. The error names what is
+# missing: a file or, with its menu, an option. scripts/build-module, which `make KDIR=` calls, builds
+# against the build directory of a kernel with Rust (host/own-kernel: `make KDIR=` does so as a whole).
 # timeout: 300
 
 . "$(dirname "$0")/../host.sh"

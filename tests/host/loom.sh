@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The models of the lock-free parts (user/engine/tests/loom.rs): each holds, and fails when the ordering or check that it
-# covers is removed. LOOM_MAX_PREEMPTIONS limits the preemptions in one execution (2); `all`, which tests/run-long uses,
-# means the limit that each model states.
+# The models of the lock-free parts (user/engine/tests/loom.rs): each holds. Most are run again without an ordering or a
+# check that they rely on, and must then fail. LOOM_MAX_PREEMPTIONS limits the preemptions in one execution (2); `all`,
+# which tests/run-long uses, means the limit that each model states.
 #
 # timeout: 1140
 # worth: the only test of the orderings that the engine relies on

@@ -3,8 +3,8 @@
 #
 # The module leaves enough of the kernel's stack of 16 KiB. Its frames are limited where the stack
 # gets deep: when an instance is created, which may have to reclaim memory; when an instance is
-# enabled, which attaches probes; and in an alert, which may come on top of these or of any other
-# code.
+# enabled, which attaches probes; and in an alert of `tree`. An alert may come on top of these or of
+# any other code.
 # timeout: 900
 
 . "$(dirname "$0")/../host.sh"

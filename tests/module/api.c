@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lt_api: each promise of include/latency_tracker.h, as another module sees it.
+ * lt_api: tests the promises of include/latency_tracker.h, as another module sees them.
  *
  * It loads only if all tests pass, and the log names each test. A parameter
  * requests misbehaviour instead of the tests: with forget=1, unloading does not

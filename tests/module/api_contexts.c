@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lt_api: the same calls from threads, softirqs, hard interrupts and NMIs that
- * interrupt each other, and from under the runqueue lock; each with a callback
- * and an alert.
+ * lt_api: calls of the API from threads, softirqs, hard interrupts and NMIs that
+ * interrupt each other, and calls under the runqueue lock. Each event is late, so its
+ * end calls a callback and raises an alert.
  */
 #include "interrupts.c"
 

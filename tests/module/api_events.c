@@ -249,7 +249,10 @@ static void crowd_of_levels(u64 threshold)
 		while (live + others < 1 << level) {
 			err = MEASURED(other, latency_tracker_event_in(t, &next, 4, NULL));
 			others += !err;
-			/* The key may have the tag of the crowd, and no room in its home bucket. */
+			/*
+			 * Another error: the key may have the tag of the crowd, and no room in its
+			 * home bucket. Then the next key is tried.
+			 */
 			if (err == -ENOSPC)
 				msleep(20);
 			else
@@ -358,7 +361,10 @@ void references(void)
 	CHECK(!latency_tracker_event_in(t, &key, 8, NULL));
 	latency_tracker_event_put(t, NULL);
 	latency_tracker_event_put(t, ERR_PTR(-ENOENT));
-	/* Numbers never returned as a reference: for the live event, no cell, no chunk. */
+	/*
+	 * Numbers that were never returned as a reference: with the number of the live event's
+	 * cell, of a cell that is not there, of a chunk that is not there, and others.
+	 */
 	not_a_reference(t, 0);
 	not_a_reference(t, 1);
 	not_a_reference(t, 2);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! lt_contexts: the engine on a real kernel, entered by NMIs, hard interrupts and softirqs while
-//! the same CPU is in the middle of an operation, in the same bucket and stack of free cells.
+//! the same CPU is in the middle of an operation. All operations use one bucket of the table, and
+//! those of a CPU one stack of free cells.
 //!
 //! The files of the engine are compiled into this module as they are. The module loads if its tests
 //! pass; otherwise the log has the failure.
@@ -202,7 +203,7 @@ fn a_key_is_live_once() -> Result<Verdict> {
             let begin = |guard: &_| engine.event_in_unique(guard, key, Kernel::now(), &data);
             storm.within(Op::Begin, begin);
             begun.add(1, Relaxed);
-            // Some events are ended by their own context, some by another context, some are replaced.
+            // Some events are ended by their own context, some by another one; some are replaced.
             if turn % 3 == 0 {
                 let end = |guard: &_| engine.event_out(guard, key, Kernel::now(), |_| true, |_| {});
                 ended.add(u64::from(storm.within(Op::End, end)), Relaxed);

@@ -4,8 +4,8 @@
 //! memory is short.
 //!
 //! The thorough tests of these files are in user/engine. The suites here check that the results do
-//! not depend on the kernel's compiler flags, `fmt`, error codes and panics. Only in a kernel can
-//! allocations be made to fail (kunit/faults.rs).
+//! not depend on the kernel's compiler flags, `fmt`, error codes and panics, and make the kernel's
+//! own allocations fail (kunit/faults.rs).
 //!
 //! Built only for a kernel with `CONFIG_KUNIT` and `CONFIG_FAILSLAB`. The suites run when the
 //! module is loaded; the results are in debugfs, in kunit/SUITE/results.

@@ -2,9 +2,9 @@
 
 //! lt_selftest: the engine on a real kernel, without any tracepoint in the way.
 //!
-//! The files of the engine are compiled into this module as they are. Kernel threads, one bound
-//! to each CPU, drive an [`Engine`]; interrupts and preemption occur at random. The module loads if
-//! every test passes; otherwise the log names the failed test.
+//! The files of the engine are compiled into this module as they are. Most tests drive an engine
+//! from kernel threads, each bound to a CPU; interrupts and preemption occur at random. The module
+//! loads if every test passes; otherwise the log names the failed test.
 
 #![allow(
     dead_code,

@@ -26,7 +26,7 @@
 
 static unsigned int ms = 20;
 module_param(ms, uint, 0444);
-MODULE_PARM_DESC(ms, "how long a slow one takes, in milliseconds");
+MODULE_PARM_DESC(ms, "how long a slow item takes, in milliseconds");
 
 static struct workqueue_struct *queue;
 

@@ -101,7 +101,7 @@ kill $busy
 cmp -s /lt/tests/abi.txt /lt/out/abi.txt || {
 	diff -u /lt/tests/abi.txt /lt/out/abi.txt || :
 	echo 'The interface is not what tests/abi.txt says. If that is meant, see its first lines; the new text is in'
-	echo 'build/log/vm/abi@stock/out/abi.txt, to be copied to tests/abi.txt.'
+	echo 'build/log/vm/abi@KERNEL/out/abi.txt, to be copied to tests/abi.txt.'
 	fail "the interface has changed"
 }
 for tracker in $trackers; do [ "$tracker" = module ] || control "-i_$tracker"; done

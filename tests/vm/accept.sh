@@ -97,9 +97,9 @@ for i in a p q r; do
 done
 for i in a p q r; do control "-$i"; done
 
-# A server returns from accept(2) through the address of its probe. A probe without an exit handler
-# at that address would crash the kernel. A probe with an exit handler gets the connection like any
-# other.
+# When a server returns from accept(2), the kernel looks up the probe by the address that it had at
+# the call. If a probe without an exit handler had that address by then, the kernel would crash. A
+# probe with an exit handler counts the connection like any other.
 control 'keep func function=vfs_statfs threshold=3600s'
 for i in $(seq 4); do control "a$i accept threshold=0"; done
 net listen 127.0.0.1 5000 0 >/tmp/server &

@@ -6,8 +6,9 @@
 # work items, reclaims, handlers of a line, and softirqs and their wait from the raise. Each instance has the threshold
 # 0, so each operation is an alert. The load consists of tasks that wake each other, compute, start and exit, calls that
 # wait and fail, threads that take turns, direct requests, work items of known functions, a program in a cgroup at its
-# limit, and packets to this machine. LTTng has no events of contended kernel locks and of compaction, nor of all ends
-# of packets. Instead, as many packets must leave the backlog of the loopback device as the tracker sees arrive.
+# limit, and packets to this machine. LTTng has no events of contended kernel locks and of compaction, so these are not
+# compared. Nor has it events of all ends of packets: only their number is compared. As many packets must leave the
+# backlog of the loopback device as the tracker sees arrive.
 #
 # The windows of the trace and of the instances differ at their edges, so only what lies inside both is compared:
 #
@@ -31,7 +32,7 @@
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # arm64: no, its root has no LTTng
-# timeout: 240
+# timeout: 600
 # worth: the only proof that traces and trackers measure the same, event by event, for ten trackers
 
 . /lt/tests/lib.sh

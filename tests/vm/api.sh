@@ -25,10 +25,10 @@ dmesg | grep lt_api
 assert_eq "$(log 'lt_api: .*: ok')" "$(if [ "$(uname -m)" = x86_64 ]; then echo 20; else echo 18; fi)" "tests that passed"
 wait_until 20 grep -q 'instance=api tracker=module reason=' /tmp/alerts
 kill $reader
-assert_eq "$(log 'latency_tracker_destroy(): no such tracker, or already destroyed')" 1 "destroying twice is said"
+assert_eq "$(log 'latency_tracker_destroy(): no such tracker, or already destroyed')" 1 "log lines about a tracker that is destroyed twice"
 [ "$(log 'latency_tracker_destroy() refused: ')" -ge 2 ] || fail "the log does not say what was refused"
 assert_eq "$(stat api_nested nested)" 1 "the callbacks that were not called"
-assert_eq "$(stat api_nested alerts)" 5 "alerts, of which one is of that end"
+assert_eq "$(stat api_nested alerts)" 5 "alerts, one of them for that end"
 
 # The tracker is an instance like any other, except for its removal.
 grep -q '^api_left module ' $LT/control || fail "the tracker is not listed"

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # `latency-tracker bench timer` finds how late a periodic task is: a cycle delayed by a handler of
-# known length is listed with the path of the timer that woke it, whose second step has most of the
-# delay. The invariants of the statistics hold. The command alternates with cyclictest. However the
+# known length is listed with the wake chain of its timer, and the second step of that chain has
+# most of the delay. The invariants of the statistics hold. The command alternates with cyclictest. However the
 # command ends, by itself, by a signal or by a kill, its instance is gone. A signal ends its thread
 # even if the thread does not get its CPU.
 # kernels: rt

@@ -64,8 +64,8 @@ sums() {
 		}
 		END { printf "%d %.0f\n", count, sum }' "$LT/$1/labels"
 }
-# has INSTANCE FUNCTION COUNT MILLISECONDS: check the count, and that the sum is not below nine tenths of the time, which
-# starts before the task is off the CPU.
+# has INSTANCE FUNCTION COUNT MILLISECONDS: check the count (on PREEMPT_RT, that it is at least COUNT), and that the sum
+# is at least nine tenths of MILLISECONDS, a time that starts before the task is off the CPU.
 case $(uname -r) in *-rt-*) mutex=rtmutex is=-ge ;; *) mutex=mutex is=-eq ;; esac
 has() {
 	_sums=$(sums "$1" "$2")

@@ -112,7 +112,7 @@ case $(uname -r) in
 	*rt*) says "huge pages" "n/a: /sys/kernel/mm/transparent_hugepage/enabled does not exist" ;;
 	*) says "huge pages" "warn: always" ;;
 esac
-# Only the RCU callbacks of this CPU are offloaded.
+# CPU 1 is not isolated: only its RCU callbacks are offloaded.
 asked 1 1
 says isolated "bad: not CPU 1"
 says tick "warn: on CPU 1"

@@ -22,7 +22,7 @@ latency-tracker export --listen "$ADDRESS" --otlp "http://$ADDRESS" --alerts &
 exporter=$!
 wait_until 30 refused_so_far 0
 for total in 3 6; do
-	# The exporter finds the file after the alerts.
+	# The exporter finds the file only after the alerts were raised.
 	kill -STOP $exporter
 	load_module
 	control 'slow block threshold=10ms dev=slow'

@@ -5,8 +5,8 @@
 # own depth and delay. A call in an interrupt has no owner. If a task sleeps in the function, the call times out, with
 # the stack. If a task exits in it, the call is gone. The module of a followed function cannot be unloaded. A call that
 # is in flight when its instance is removed, or turned off and on, returns normally, even if other probes are registered
-# meanwhile, by this module or others, before and after the module is unloaded. A function that cannot be followed is
-# refused, and the log quotes the word.
+# meanwhile, by latency_tracker or another module, before and after latency_tracker is unloaded. A function that cannot
+# be followed is refused, and the log quotes the word.
 # kernels: stock
 # long: rt
 # cpus: 2

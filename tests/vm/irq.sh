@@ -67,13 +67,13 @@ for name in i s i0 i1 s0 other; do
 done
 for name in i0 i1 s0 other; do control -$name; done
 
-# hangs CPU: check that a handler that hangs CPU 1 is found while it hangs, when the search for
-# timeouts was on CPU.
+# hangs CPU: check that a handler that hangs CPU 1 is found while it hangs. Until then, the
+# search for timeouts runs on CPU, which is 0 or 1.
 hangs() {
 	control "i irq enabled=1 threshold=3600s"
 	control "s softirq enabled=1 threshold=3600s"
 	for name in i s; do /usr/bin/taskset -c "$1" sh -c "echo 50ms >$LT/$name/timeout"; done
-	# The first search runs on that CPU, and moves the watch to the other CPU.
+	# The search runs on the CPU on which the timeout was written, and the other CPU watches it.
 	sleep 0.2
 	exec 3<$LT/i/alerts 4<$LT/s/alerts
 	rm -f /tmp/enough /tmp/looking

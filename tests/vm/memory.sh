@@ -38,8 +38,8 @@ takes() {
 	echo $(((_after - _before + EACH / 2) / EACH))
 }
 
-# outdated: print the trackers whose figures in the guide differ from those in /tmp/measured by more than a quarter and
-# 8 kB.
+# outdated: print the trackers whose figures in the guide differ from those in /tmp/measured by more than a quarter
+# plus 8 kB.
 outdated() {
 	sed -n '/^<!-- memory -->$/,/^<!-- end -->$/p' /lt/Documentation/guide/embedded.md | awk -F '[| ]+' '
 		function far(said, is) { return said - is > 8 + is / 4 || is - said > 8 + is / 4 }

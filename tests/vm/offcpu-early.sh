@@ -24,7 +24,7 @@ exec 3<$LT/e/alerts
 storms=0
 # early COUNT: whether the task was woken on its way to sleep this often.
 early() { [ "$(stat e early)" -ge "$1" ]; }
-# One storm is usually enough for hundreds. The ring has room for twelve.
+# One storm usually has hundreds of such wakeups. The ring has room for twelve storms.
 until early 100 || { early 1 && [ $storms -ge 4 ]; }; do
 	storms=$((storms + 1))
 	[ $storms -le 12 ] || { cat $LT/e/stats; fail "it was hardly ever woken on its way to sleep"; }
@@ -57,10 +57,10 @@ awk '
 		# At the end, the task waits for its child.
 		if (value("context") != "hardirq" && value("waker_comm") != "\"sleep\"") { print "not the handler: " $0; bad = 1 }
 	}
-	END { print sleeps " sleeps, of which " early + 0 " had a waking before, by " unknown + 0 " unknown"
+	END { print sleeps " sleeps, of which " early + 0 " were woken before the switch, " unknown + 0 " without a waker"
 		if (unknown * 100 > early) bad = 1
 		print early + 0 >"/tmp/early"; exit bad }
-' /tmp/alerts || fail "who has woken it"
+' /tmp/alerts || fail "a wrong waker, or none: see above"
 [ "$(cat /tmp/early)" -ge "$(stat e early)" ] || fail "only $(cat /tmp/early) were runnable all the time, of $(stat e early)"
 control -e
 rmmod lt_causes

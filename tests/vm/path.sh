@@ -80,7 +80,8 @@ sleep = longest(read["woken_by"]["tid"])
 assert sleep["waker"] == "timer" and sleep["took"] > read["took"] / 2, sleep
 END
 
-# The second line of the times: the computing child, and the start and the end of the sleep and the wait for the child.
+# The second line of /tmp/times has the child that computes, and the start and the end of the time in which the parent
+# sleeps and then waits for this child.
 { read -r _; read -r child from to; } </tmp/times
 delays --tid "$tid" --from "$from" --to "$to" --json >/tmp/parent.json
 # From the start of the trace, and up to the write that ends the wait.

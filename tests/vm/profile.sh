@@ -169,7 +169,7 @@ changed 'latency-tracker profile' 'other'
 bad "not a profile: expected" draw /tmp/bad.json -o /tmp/bad.svg
 bad "--class nonsense: expected one of s_read" draw /tmp/record.json -o /tmp/bad.svg --class nonsense
 bad "/tmp/none/x" save -o /tmp/none/x
-bad "--minutes 7" save --minutes 7 -o /tmp/bad.json
+bad "[possible values: 1, 5, 15]" save --minutes 7 -o /tmp/bad.json
 bad "--duration 0ns: expected a duration" record io --duration 0 -o /tmp/bad.json
 [ ! -e /tmp/bad.svg ] || fail "a picture was made of a bad file"
 latency-tracker start other io >/dev/null

@@ -3,7 +3,7 @@
 #
 # The study of how the cost of analyses grows with the trace (make bench B='analyze --only
 # scaling'), on traces of 0.04 to 0.16 s: the traces are recorded without a loss, and each command
-# is measured, with and without a limit on memory. The lines through known figures have their
+# is measured, `path` and `delays` also with a limit on memory. The lines through known figures have their
 # slopes, and a curve is not taken for a line. If a run is missing, or the page has no place for the
 # section, nothing is written.
 # long: stock

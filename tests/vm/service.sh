@@ -23,7 +23,7 @@
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # timeout: 1200
-# worth: the long part starts a recorder ten times
+# worth: the long part starts recorders nine times
 # long-part: the recorder
 
 . /lt/tests/lib.sh

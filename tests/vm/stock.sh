@@ -44,7 +44,7 @@ grep -q " tid=$hung .* call=read number=0 abi=native arg0=0x0 .* arg2=0x7 stack=
 	/tmp/s || fail "in a system call"
 assert_eq "$(stat o before_start) $(stat s before_start) $(stat named before_start)" "1 1 1" "before_start"
 for start in $(field start <"$LT/o/pending") $(field start <"$LT/s/pending"); do
-	[ "$start" -ge "$before" ] || fail "it claims to know more than it has seen: $start, before $before"
+	[ "$start" -ge "$before" ] || fail "the start, $start, is before the instance was created, $before"
 done
 
 # The event of the hanging process times out, and ends.
@@ -77,7 +77,7 @@ grep " reason=late .* tid=$hung .* call=read .* ret=7 since=before-start$" /tmp/
 grep " reason=threshold .* tid=$hung .* state=S .* queued=[1-9].* since=before-start$" /tmp/named >>/tmp/alert || fail "its end, named"
 assert_eq "$(grep -c since= /tmp/named)" 1 "others began later"
 for delay in $(field delay </tmp/alert); do
-	[ "$delay" -gt 0 ] && [ "$delay" -lt $((after - before)) ] || fail "it claims $delay ns, of $((after - before))"
+	[ "$delay" -gt 0 ] && [ "$delay" -lt $((after - before)) ] || fail "a delay of $delay ns, in $((after - before)) ns since the instances were created"
 done
 for name in o s named; do
 	control "$name $([ $name = s ] && echo syscall || echo offcpu) enabled=0"
@@ -123,7 +123,7 @@ case $(uname -r) in
 	# If the host was slow, the writer has acquired the mutex meanwhile.
 	if [ "$(stat l before_start)" = 1 ]; then
 		grep -q " tid=$waiter .* kind=mutex ret=0 stack=\"[^\"]*param_attr_store+.*\" since=before-start$" /tmp/l || fail "a mutex: $(cat /tmp/l)"
-		assert_eq "$(stat l before_start_ended)" 1 "it has got it"
+		assert_eq "$(stat l before_start_ended)" 1 "waits for the mutex that ended"
 	fi
 	;;
 esac

@@ -30,8 +30,8 @@ slack=$((us * 100))
 in_time || slack=+$slack
 case $(uname -r) in *-rt-*) rt=1 ;; *) rt='' ;; esac
 
-# by WORD [PART...]: get three alerts of a task that waits because of WORD. Each PART is NAME:TIMES: NAME must have
-# taken `us` that many times, when `judge` is called.
+# by WORD [PART...]: get three alerts of a task that waits because of WORD. Each PART is NAME:TIMES: `judge` checks
+# that NAME has taken TIMES times `us`.
 by() {
 	word=$1
 	shift

@@ -42,7 +42,7 @@ judged() {
 	control "-$1"
 }
 
-# late COUNT NAME: turn interrupts off for 3 ms repeatedly, until that many chains have ended.
+# late COUNT NAME: turn interrupts off for 3 ms, at most 200 times, until NAME has COUNT alerts, one for each chain.
 late() {
 	for _ in $(seq 200); do
 		stat_is "$2" alerts -lt "$1" || break

@@ -4,7 +4,7 @@
 # Cases that give a wrong path if they are overlooked: a softirq that preempts another softirq on
 # its CPU, in a task of its own; an interrupt that did not wake its thread, before a local interrupt
 # that wakes another thread; and readers of alerts, which alerts wake. The paths are the known
-# paths of lt_causes.ko, and none starts with a reader. A handler that queues an irq_work and then
+# paths of lt_causes.ko, and none leads to a reader. A handler that queues an irq_work and then
 # takes a long time is in no path: the output notes that the delay may have started earlier.
 # kernels: stock rt
 # cpus: 2

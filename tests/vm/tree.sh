@@ -7,7 +7,8 @@
 # prolonged. The steps add up to the delay. Nothing is left of a cancelled work item. The second run of a work item that
 # queues itself is on no path, unless it got another function. A softirq raised by a task belongs to no interrupt, and a
 # path continues after a wait for a lock; the lock's owner starts no path for another thread. Setting the clock makes no
-# timer late. Causes that a busy thread handles along the way are counted. Afterwards, no tip is left.
+# timer late. Causes that a busy thread handles along the way are counted. Afterwards, no tip, the end of an open chain,
+# is left.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -21,8 +21,8 @@ load_module
 /usr/bin/taskset -p 1 $$ >/dev/null
 # Warm up: the first run of anything is slow under emulation.
 waits hog 1 5
-# This is so long that no other task takes as long, but less than a second, after which other tasks get
-# their share.
+# Longer than any other task keeps the CPU, but less than a second, after which other tasks get their
+# share.
 ms=$(patiently "$(patiently 20)")
 control "w wakeup threshold=$((ms * 3 / 4))ms wakeup_interval=0"
 exec 3<$LT/w/alerts

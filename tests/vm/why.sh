@@ -4,8 +4,8 @@
 # `latency-tracker why` names the known cause of a delay, for a command, a process, a disk, and a cgroup with a quota:
 # from a trace, and without a trace from the alert alone. A late call is shown with its sleeps, even if each sleep is
 # shorter than the threshold. A cgroup that is removed and created again is followed. A process that waits for work is
-# not late. However `why` ends, even by a signal or with an error, it leaves no instance, session, process, directory or
-# module behind.
+# not late. Unless SIGKILL ends it, `why` leaves no instance, session, process, directory or module behind, even after
+# another signal or an error. The next run removes the instances of a killed run.
 # kernels: stock
 # long: rt
 # cpus: 2

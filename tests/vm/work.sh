@@ -3,7 +3,8 @@
 #
 # Work that programs mark. An interrupt wakes a listener, which puts a job in a queue. The job is
 # followed to the worker by its cookie alone. Cookies have 1 to 64 bytes. A `done` without `begin`,
-# a second `begin`, and more work than there is room for are counted, and use no memory of the tips.
+# a second `begin`, and more work than there is room for are counted, and use no memory of the tips
+# (the ends of open wake chains).
 # Work that is never done is found, and so is a task that hangs after its `begin` was refused. Only
 # the group of `gid` may mark work. Without an instance with end=work, a mark is refused. Afterwards,
 # all memory for work is free again.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The tasks that an alert names besides its owner: the waker, or a task that ran instead.
+//! The tasks that an alert names besides its owner, such as the waker, or a task that ran instead.
 
 use super::{ID_BITS, ID_MASK};
 

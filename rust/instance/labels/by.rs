@@ -74,8 +74,8 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Accepts all fields that are short enough and in the lines of all alerts. Fields that are
-    /// known only at the end must be excluded, see [`Rules::without`].
+    /// Accepts all fields that have bits of their own, are short enough, and are in the lines of
+    /// all alerts. Fields that are known only at the end must be excluded, see [`Rules::without`].
     pub(crate) const ALL: Self = Self {
         has_owner: true,
         has_stack: false,

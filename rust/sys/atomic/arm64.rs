@@ -16,7 +16,7 @@
 //! | Full     | `ldxr`  | `stlxr` | `dmb ish` | earlier accesses, before the store, and all that |
 //! |          |         |         |           | is before the barrier, before later accesses     |
 //!
-//! A `cmpxchg` that fails stores nothing, skips the barrier, and orders nothing.
+//! A `cmpxchg` that fails stores nothing, skips the barrier, and guarantees no order.
 //!
 //! C headers:
 //! [`arch/arm64/include/asm/atomic_ll_sc.h`](srctree/arch/arm64/include/asm/atomic_ll_sc.h),

@@ -18,7 +18,7 @@
 //! kept. Before any step is left out, repeated preemptions of one task become one step (fold.rs).
 //!
 //! A chain is words, in an event, in per-CPU memory, or on the stack ([`Words`]), and is changed in
-//! place. This code uses nothing of the kernel: user/engine tests the same files. Any context.
+//! place. This code uses only atomics of the kernel: user/engine tests the same files. Any context.
 
 #[path = "chain/counts.rs"]
 mod counts;
@@ -76,8 +76,9 @@ pub(crate) const NAME: usize = 4;
 
 /// Position of the time of the last step.
 pub(crate) const LAST: usize = 0;
-/// Position of the sum of the times of the steps left out, each since its previous step. The first
-/// of these times is also kept separately: see [`Look::before_more`].
+/// Position of the sum of the times of the steps left out, each since its previous step, and of the
+/// excess of all times over [`LONGEST`]. The time of the first step left out is also kept
+/// separately: see [`Look::before_more`].
 const MORE: usize = 1;
 /// Position of [`Counts`].
 pub(crate) const COUNTS: usize = 2;

@@ -46,16 +46,16 @@
 //!
 //! # Two CPUs
 //!
-//! One word counts the tips in doubt, and all probes read it first: a tip is counted from before it
-//! is made until its case is decided. Relaxed is enough. A waking sees the stores of earlier
-//! wakings of the task, by the lock of the task. In case 2 the waker takes the lock of the runqueue
-//! before the waking ends, as the task's CPU does for the next switch. In case 1 the waker takes
-//! the lock of the runqueue that it puts the task on, from which the task is then switched in. A
-//! switch that is concurrent with the waking may not see the tip. In case 1 that is harmless: the
-//! switch would only have ended the doubt, so that a timeout may report the tip. If the task was
-//! preempted, the switch would have left the tip in doubt. (If the task stays runnable because of a
-//! signal, and another task is picked at that moment, the first task's chain may begin with this
-//! waking, though that task never slept.)
+//! One word counts the tips in doubt: a tip is counted from before it is made until its case is
+//! decided. Wakings and switches look for such a tip only if the word is not 0. Relaxed is enough.
+//! A waking sees the stores of earlier wakings of the task, by the lock of the task. In case 2 the
+//! waker takes the lock of the runqueue before the waking ends, as the task's CPU does for the next
+//! switch. In case 1 the waker takes the lock of the runqueue that it puts the task on, from which
+//! the task is then switched in. A switch that is concurrent with the waking may not see the tip.
+//! In case 1 that is harmless: the switch would only have ended the doubt, so that a timeout may
+//! report the tip. If the task was preempted, the switch would have left the tip in doubt. (If the
+//! task stays runnable because of a signal, and another task is picked at that moment, the first
+//! task's chain may begin with this waking, though that task never slept.)
 //!
 //! The waker first reads the number of times that the task has left, and then `on_rq`; the task's
 //! CPU first stores `on_rq`, and then that number. On x86 the new number is thus never seen with
@@ -200,8 +200,8 @@ impl Probes {
         }
     }
 
-    /// Decides about the tip in doubt of a task, if there is one: whether the task has slept.
-    /// `None` leaves the tip in doubt.
+    /// Decides about the tip in doubt of a task, if there is one. `decide` returns whether the task
+    /// has slept, or `None` to leave the tip in doubt.
     fn resolve(
         &self,
         guard: &Guard,

@@ -85,7 +85,7 @@ const TAKEN: u64 = 1;
 const UNWANTED: u64 = 2;
 const CHAIN_SHIFT: u32 = 2;
 
-/// Maximum number of running softirqs of a CPU, each preempted by the next.
+/// Maximum number of running softirqs of a CPU that are followed, each preempted by the next.
 const SERVING: usize = 4;
 /// The words of a running softirq: its task, its timer, the position of its chain, its vector.
 const SERVED_TIMER: usize = 1;

@@ -4,7 +4,8 @@
 //!
 //! ```text
 //!   path="irq:27@0+0 raise:NET_RX@0+12222 softirq:NET_RX@0+34652 waking:1935@0+41657 ..."
-//!         kind:subject@CPU+nanoseconds since the step before{irq:NS,softirq:NS,tasks:NS,idle:NS;irq/27(NAME)=NS}
+//!         kind:subject@CPU+nanoseconds since the step before, and for a step that ends a wait,
+//!         with interference=1: {irq:NS,softirq:NS,tasks:NS,idle:NS;irq/27(NAME)=NS}
 //! ```
 //!
 //! The functions that print may sleep.

@@ -2,8 +2,8 @@
 /*
  * BPF programs that follow the chains of the tracker `tree` with end=switch: from an
  * interrupt or a timer's programmed expiry, through handlers and softirqs, including
- * those in a thread, to the switch to a task that it woke. They keep all steps with
- * their times. The delay goes into a histogram of powers of two.
+ * those in a thread, to the switch to the task that is woken. They keep up to STEPS
+ * steps with their times. The delay goes into a histogram of powers of two.
  *
  * The programs have every advantage. Typed tracepoints need no copies. An interrupt
  * that wakes no task touches one per-CPU map. A timer in a softirq extends the

@@ -11,7 +11,7 @@
  *   facts    starts are in hash maps, as in common tools, with the facts of our
  *            alerts: the waker, the wakee, the CPU, the task that was switched
  *            out, why, and the priority
- *   hash     the time alone
+ *   hash     the time alone, in hash maps
  *   storage  the time alone, in the storage of the task
  *
  * No variant searches for waits that do not end, or counts pending waits.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A CPU goes offline while its events are live and its stack of free cells (freelist.rs) is not empty.
+//! A CPU goes offline while its events are live and its stack of free cells (freelist.rs) is not
+//! empty.
 
 use crate::{
     common::{begin, check, end, engine, on_cpus, sums_hold, total, Verdict},

@@ -146,8 +146,8 @@ pub(crate) fn two_cpus_count_exactly() -> Result<Verdict> {
     Ok(Ok(()))
 }
 
-/// 65,536 live events are all found. For information, the log has the time of a start and an end
-/// when a quarter of the events are live, and when all are.
+/// 65,536 live events are all found. For information, the log has the mean time of a start and of
+/// an end, for a quarter of the events and for all of them.
 pub(crate) fn all_of_65536_are_found() -> Result<Verdict> {
     const EVENTS: u64 = 1 << 16;
     let engine = engine(EVENTS as u32)?;

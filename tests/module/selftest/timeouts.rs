@@ -28,8 +28,8 @@ fn expire(engine: &Engine, now: u64, timeout: u64) -> u64 {
     reported
 }
 
-/// With a timeout of an hour, nothing is reported. Two hours later, each event is reported once, and
-/// stays live. The ends then find all events, and the pool is complete again.
+/// With a timeout of an hour, nothing is reported. Two hours later, each event is reported once,
+/// and stays live. The ends then find all events, and the pool is complete again.
 pub(crate) fn a_search_takes_nothing_away() -> Result<Verdict> {
     const EVENTS: u64 = 500;
     let engine = engine(EVENTS as u32)?;

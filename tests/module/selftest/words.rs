@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The operations on atomic words and on per-CPU values have the right results, change nothing else,
-//! and lose nothing that another CPU does. They are assembly on some architectures (rust/sys:
+//! The operations on atomic words and on per-CPU values have the right results, change nothing
+//! else, and lose nothing that another CPU does. They are assembly on some architectures (rust/sys:
 //! atomic.rs, memory.rs, platform.rs).
 
 use crate::{

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the combinations and the peers consist of: objects, counters, the fields of the free lists
- * and of the tables, and the chains that need no lock.
+ * What the combinations consist of: objects, counters, the fields of the free lists and of the
+ * tables, and the chains that need no lock. The peers use the counters and the hash.
  */
 #ifndef _LT_STRUCTURES_STORE_H
 #define _LT_STRUCTURES_STORE_H

@@ -7,7 +7,7 @@
  *	end:   find the key, take it out, read the clock, count the delay in a
  *	       histogram, give the object back
  *
- * Each counts its operations, and above all its losses. The counts of the BPF
+ * Each structure counts its operations, and above all its losses. The counts of the BPF
  * programs, which their loader keeps, and of the two baselines are all 0 here.
  */
 #ifndef _LT_STRUCTURES_H

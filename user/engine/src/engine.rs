@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 // The kernel files that are tested here, for `include!` at the root of a crate: the engine, and
-// other files that use only the kernel's atomics and error codes. A separate crate would add
-// seconds to the build of each test program. The modules stay private.
+// other files that need little of the kernel: atomics, memory, error codes and formatting. A
+// separate crate would add seconds to the build of each test program. The modules stay private.
 
 #[path = "alert.rs"]
 mod alert;

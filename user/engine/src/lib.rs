@@ -9,11 +9,10 @@
 //!                                              Host (host.rs)
 //! ```
 //!
-//! - `src/tests/`: unit tests and proptests of each file, and interrupts at every atomic
-//!   operation.
+//! - `src/tests/`: unit tests, proptests, and interrupts at every atomic operation.
 //! - `tests/stress.rs`: real threads, millions of operations.
-//! - `tests/loom.rs`: models, for which loom tries all interleavings and stale reads; run by
-//!   tests/host/loom.sh.
+//! - `tests/loom.rs`: models, which loom runs in all or many interleavings, with stale reads
+//!   (tests/host/loom.sh).
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![expect(dead_code, reason = "the module uses more of its engine")]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The interface of the module's rust/sys/memory.rs, implemented with boxes. Allocations can be
-//! made to fail.
+//! The interface of the module's rust/sys/memory.rs, implemented with the heap of the
+//! process. Allocations can be made to fail.
 
 use crate::{engine::platform::Platform, sys::atomic::Atomic};
 use kernel::prelude::*;
@@ -52,7 +52,8 @@ pub(crate) mod watched {
         WATCH.set(on);
     }
 
-    /// A cell that freeing writes and each use reads: loom fails if the two are not ordered.
+    /// A cell that is written when memory is freed, and read at each use of the memory: loom fails if
+    /// the two are not ordered.
     pub(crate) struct Memory(loom::cell::UnsafeCell<()>);
 
     impl Memory {

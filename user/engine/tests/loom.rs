@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Models of the lock-free parts. Loom runs each model in every interleaving of its threads, and
-//! with every stale value that a load may return. If there are too many interleavings, a model
-//! limits the number of preemptions in one run (`Some(4)`), and runs with more are not tried.
+//! with every value that a load may return, of the seven latest stores. If there are too many
+//! interleavings, a model limits the number of preemptions in one run (`Some(4)`), and runs with
+//! more are not tried. `LOOM_MAX_PREEMPTIONS`, by default 2 in tests/host/loom.sh, is a lower limit
+//! for all models but those of reap.rs and doubt.rs.
 //!
 //! Each model states a property. Most are run again without a protection that the property depends
 //! on ([`Mutation`]), and must then fail: by the assertion that the test names, if it names one.

@@ -366,8 +366,8 @@ impl Fates {
     }
 }
 
-/// Runs all operations concurrently: in threads that the scheduler migrates, in interrupts, and with
-/// a thread that searches for timeouts all the time.
+/// Runs all operations concurrently: in threads that migrate, in interrupts (in debug builds), and
+/// with a thread that searches for timeouts all the time.
 #[test]
 fn all_operations_at_once_add_up() {
     const STEPS: u64 = 300_000;

@@ -18,13 +18,13 @@ pub enum Change {
     Acquire,
     /// Makes a full operation only release.
     Release,
-    /// Splits a read-modify-write operation into a load and a store.
+    /// Splits a compare-and-swap, an addition or a subtraction into a load and a store.
     Split,
-    /// Skips the operation.
+    /// Skips a store, an addition, a subtraction, or a compare-and-swap, which then seems to succeed.
     Skip,
-    /// Applies this function to the value before it is written.
+    /// Applies this function to the value that a store, an exchange or a compare-and-swap writes.
     Write(fn(u64) -> u64),
-    /// Applies this function to the loaded value.
+    /// Applies this function to the value that a load returns.
     Read(fn(u64) -> u64),
     /// Makes a load return the value that the thread loaded from this atomic before, as if nothing had changed.
     Again,

@@ -78,7 +78,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
         }
         ProcError::Refused { .. } | ProcError::Io { .. } => return None,
         ProcError::Parse { .. } => {
-            "is the module newer than this command? compare `--version` with the file version"
+            "is the module newer? compare `--version` with /proc/latency_tracker/version"
         }
     };
     Some(hint.to_string())

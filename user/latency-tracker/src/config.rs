@@ -22,8 +22,8 @@ pub(crate) const STATE: &str = "/run/latency-tracker";
 /// The file in [`STATE`] that a running `apply` has locked.
 pub(crate) const LOCK: &str = "lock";
 
-/// Whether an `apply` is running that keeps its records in the directory `state`. `None` if this user has no permission
-/// to open its lock.
+/// Whether an `apply` is running that keeps its records in the directory `state`. `None` if its lock cannot be opened
+/// or tested, such as for lack of permission.
 pub(crate) fn is_being_applied(state: &Path) -> Option<bool> {
     match File::open(state.join(LOCK)).map(|lock| lock.try_lock_shared()) {
         Ok(Ok(())) => Some(false),

@@ -54,7 +54,7 @@ pub(crate) struct ExportArgs {
         default_value = "127.0.0.1:9817"
     )]
     listen: SocketAddr,
-    /// Print the page once, such as for the textfile collector of node_exporter, and end.
+    /// Print the page once, for example for the textfile collector of node_exporter, and end.
     #[arg(long, conflicts_with_all = ["listen", "otlp"])]
     once: bool,
     /// Name only the N instances with the most alerts; the sum of all others is called `other`.

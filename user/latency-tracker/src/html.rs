@@ -97,13 +97,13 @@ pub(crate) struct Page {
 #[derive(Serialize, Default)]
 pub(crate) struct View {
     pub(crate) name: String,
-    /// The explanation, as printed on a terminal.
+    /// The explanation, or the report, as text.
     #[serde(skip)]
     pub(crate) text: String,
     /// A picture below the text, as SVG.
     #[serde(skip)]
     pub(crate) picture: String,
-    /// The largest part of the delay, in one or two sentences.
+    /// The largest part of the delay, in one sentence or a few.
     pub(crate) verdict: Option<String>,
     /// Names with values, about the alert or the range.
     pub(crate) facts: Vec<(String, String)>,

@@ -43,12 +43,11 @@ pub(crate) fn run(root: &ProcRoot, args: &ProfileArgs) -> Result<Outcome> {
 }
 
 impl SpanArgs {
-    fn span(&self) -> Result<Span> {
-        match (self.minutes, self.previous) {
-            (Some(minutes @ (1 | 5 | 15)), _) => Ok(Span::Minutes(minutes)),
-            (Some(minutes), _) => bail!("--minutes {minutes}: expected 1, 5 or 15"),
-            (None, true) => Ok(Span::Previous),
-            (None, false) => Ok(Span::SinceReset),
+    fn span(&self) -> Span {
+        match self.minutes {
+            Some(minutes) => Span::Minutes(minutes),
+            None if self.previous => Span::Previous,
+            None => Span::SinceReset,
         }
     }
 }
@@ -75,7 +74,7 @@ fn instance(root: &ProcRoot, name: Option<&str>) -> Result<String> {
 /// The profile of an instance over `span`, in the form of a file.
 fn now(root: &ProcRoot, name: Option<&str>, span: &SpanArgs) -> Result<ProfileFile> {
     let name = instance(root, name)?;
-    let profile = root.profile(&name, span.span()?)?;
+    let profile = root.profile(&name, span.span())?;
     let mut file = ProfileFile::new(root, &name, &profile)?;
     file.samples.push(Sample::of(profile));
     Ok(file)
@@ -140,7 +139,7 @@ fn compare(root: &ProcRoot, args: &CompareArgs) -> Result<Outcome> {
         Some(path) => {
             ensure!(
                 args.span.minutes.is_none() && !args.span.previous,
-                "--minutes and --previous are for what an instance shows, not for a file"
+                "--minutes and --previous select a profile of an instance, not of a file"
             );
             (ProfileFile::read(path)?, path.display().to_string())
         }
@@ -315,7 +314,37 @@ fn draw_file(file: &ProfileFile, wanted: &[String], output: &Path) -> Result<()>
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::cli::{Cli, Command};
+
+    /// The time that these options of `show` select, or the error.
+    fn span(options: &[&str]) -> Result<Span, String> {
+        let all = [&["lt", "profile", "show"], options].concat();
+        let cli = Cli::try_parse_from(all).map_err(|error| error.to_string())?;
+        let Command::Profile(args) = cli.command else {
+            panic!()
+        };
+        match args.action {
+            Action::Show(args) => Ok(args.source.span.span()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_last_1_5_or_15_minutes_can_be_shown() {
+        for minutes in [1u8, 5, 15] {
+            let shown = span(&["--minutes", &minutes.to_string()]);
+            assert_eq!(shown, Ok(Span::Minutes(minutes)));
+        }
+        assert_eq!(span(&["--previous"]), Ok(Span::Previous));
+        assert_eq!(span(&[]), Ok(Span::SinceReset));
+        for other in ["0", "7", "16", "01", "5m"] {
+            let error = span(&["--minutes", other]).unwrap_err();
+            assert!(error.contains("[possible values: 1, 5, 15]"), "{error}");
+        }
+    }
 
     #[test]
     fn a_profile_is_in_the_one_that_continues_it() {

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! The instance is created first, because the kernel then validates its parameters: after a typo, nothing is started.
-//! Without TRACKER, an instance that replaces the removed one is recorded from its start, by the same flight recorder:
-//! `apply` replaces an instance to change a parameter that can only be given at creation. As long as an `apply` is
-//! running, the recorder waits for the new instance.
+//! To change a parameter that can only be given at creation, `apply` removes the instance and creates it again. Without
+//! TRACKER, the new instance is recorded from its start, by the same flight recorder. As long as an `apply` is running,
+//! the recorder waits for the new instance.
 //! If the cgroup of the instance is replaced, because its unit was restarted, the instance is limited to the new
 //! cgroup. The times of `--cooldown` and `--max-per-day` include suspends. If the time of day is set, dates are
 //! corrected (see [`dates`]). A capture in the default directory is also listed for `export`, which may lack permission
@@ -477,7 +477,7 @@ impl Recorder<'_> {
                 let unseen = followed.watch(number);
                 note(&format!(
                     "the cgroup of {name} was created again: the instance is limited to the new one from now on; \
-                     operations that began before, in up to {}, may not have been seen",
+                     operations that began up to {} earlier may not have been seen",
                     Nanos(unseen.as_nanos() as u64)
                 ));
             }
@@ -932,7 +932,7 @@ mod tests {
 
     /// Runs as a service in a separate process: waits for a signal, and explains an alert.
     #[test]
-    #[ignore = "part of the next test"]
+    #[ignore = "run by the_watchdog_is_reset_while_a_trace_is_read"]
     fn a_service() {
         if std::env::var_os("NOTIFY_SOCKET").is_none() {
             return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The pages of the trackers: their titles, for use while no module is loaded to list its own trackers, and their
-//! examples.
+//! Titles and examples from the pages of the trackers. The titles are for the man page, and for completion if the list
+//! of a loaded module cannot be read. `list` shows the examples.
 
 /// The pages in Documentation/trackers, with their names.
 macro_rules! pages {

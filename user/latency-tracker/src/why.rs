@@ -247,9 +247,9 @@ fn flight(target: &Target, output: &Path, left: &mut Note) -> Option<Flight> {
 #[derive(Debug, Clone, Copy)]
 struct Threshold {
     over: Nanos,
-    /// When it was set.
+    /// When the threshold was set.
     set: Instant,
-    /// How long nothing must be late before it may come down; `None` if it never does.
+    /// How long nothing must be late before the threshold may come down; `None` if it never does.
     every: Option<Duration>,
     /// When the threshold was set, or when its last check left it unchanged.
     looked: Instant,
@@ -266,7 +266,7 @@ impl Threshold {
         }
     }
 
-    /// When it may come down.
+    /// When the threshold may come down.
     fn due(&self) -> Option<Instant> {
         self.every.map(|every| self.looked + every)
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! `analyze --parquet` and `explain --parquet` from outside: each row is one of the durations or steps of `--json`, on
-//! real traces (lt-ctf's testdata) and on made-up ones of disk requests, locks, work items, reclaim and packets; and what
-//! a second run, an interruption and a wrong option leave.
-//! (host/fleet has the queries.)
+//! real traces (lt-ctf's testdata) and on made-up ones of disk requests, locks, work items, reclaim and packets. Also
+//! what a second run, a killed run, a failed write and a wrong option leave. `tests/host/fleet.sh` runs SQL queries on
+//! such files.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -512,6 +512,8 @@ fn edges_and_states_match_the_json() {
         "cause_known",
         "call",
         "instead_ns",
+        "file",
+        "descriptor",
     ];
     let values = |edge: &Value, cause: &Value, call: &Value| {
         vec![
@@ -526,6 +528,8 @@ fn edges_and_states_match_the_json() {
             cause["known"].clone(),
             call.clone(),
             edge["instead"]["time"].clone(),
+            edge["file"].clone(),
+            edge["descriptor"].clone(),
         ]
     };
     let of_json = |edge: &Value| {
@@ -573,6 +577,8 @@ fn edges_and_states_match_the_json() {
                     &state["cause"]["kind"],
                     &open,
                     &state["woken_by"]["tid"],
+                    &state["file"],
+                    &state["descriptor"],
                 ]
                 .map(Clone::clone)
                 .to_vec()
@@ -587,6 +593,8 @@ fn edges_and_states_match_the_json() {
         "cause",
         "open",
         "woken_by_tid",
+        "file",
+        "descriptor",
     ];
     let written: Vec<_> = rows.iter().map(|row| columns(row, &names)).collect();
     assert_eq!(written, states);

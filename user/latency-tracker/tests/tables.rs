@@ -321,7 +321,7 @@ fn the_order_of_streams_changes_nothing() {
 }
 
 /// Reads the trace without a packet, and then with a part of that packet unreadable. Operations that the gap hides are
-/// not measured, and every other duration is unchanged.
+/// not measured, and each duration that is measured is also one of the whole trace.
 #[test]
 fn what_spans_a_gap_is_counted_and_not_measured() {
     let dir = traces("traces.tar.xz");
@@ -770,7 +770,7 @@ fn what_cannot_be_analyzed_is_reported_in_one_line() {
         (
             "io",
             "compact",
-            "no events block_rq_issue and block_rq_complete; record with -e 'block_rq_*'",
+            "block_rq_complete are not both in this trace; record with -e 'block_rq_*'",
         ),
         (
             "locks",

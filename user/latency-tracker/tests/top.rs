@@ -189,7 +189,7 @@ impl Live {
     }
 }
 
-/// Text without styles. Blanks are not written, but jumped over: a jump becomes a blank.
+/// Text without styles. The view jumps over blanks instead of writing them, so each jump becomes a blank.
 fn plain(shown: &str) -> String {
     let mut parts = shown.split("\x1b[");
     let mut text = parts.next().unwrap_or_default().to_string();
@@ -536,7 +536,7 @@ fn the_live_view_obeys_keys_and_restores_the_terminal() {
         live.wait_for("any key goes back");
         live.press("x/zz\x0c");
         live.wait_for("no instance passes the filter");
-        // Esc restores the filter, after the time in which a sequence could follow.
+        // Esc discards the new filter, but only once no more bytes of an escape sequence can follow.
         live.press("\x1b");
         live.wait_for("slow");
         live.press("p\x0c");

@@ -31,7 +31,8 @@ Examples:
   latency-tracker bench loop -l 10000000 --json | jq .series
   latency-tracker bench loop -c 3 --in-kernel --yes -d 1m -t 10us
 
-The loop needs root, and a CPU that the rest of the system can spare.
+The loop needs root, except with --priority 0 and without --arm, --snapshot and
+--in-kernel. It occupies a CPU that the rest of the system must do without.
 Ctrl-C ends it. The guide is Documentation/guide/real-time.md.";
 
 const TIMER_EXAMPLES: &str = "\
@@ -50,9 +51,9 @@ timerlat. Ctrl-C ends it. The guide is
 Documentation/guide/real-time.md.";
 
 const PLOT_EXAMPLES: &str = "\
-Reads what `bench loop`, `bench timer` and `bench rate` write with -o, and the
-output of `rtla timerlat hist`, `rtla osnoise hist`, `cyclictest -h N`, its
---json, and `oslat --json`.
+Reads the .json and .txt files of `bench loop`, `bench timer` and `bench rate`,
+and the output of `rtla timerlat hist`, `rtla osnoise hist`, `cyclictest -h N`,
+`cyclictest --json` and `oslat --json`.
 
 Examples:
   latency-tracker bench plot monday.json tuesday.json -o both.svg
@@ -277,7 +278,8 @@ fn time(text: &str) -> Result<Nanos, String> {
     lt_proc::parse_duration(text).map_err(|_| "expected a time such as 100us or 5ms".to_string())
 }
 
-/// Parses a period. A long one is refused, since the end of a run waits for the last cycle.
+/// Parses a period. A long period is refused, since the end of a run waits for the last cycle; a period of less than
+/// 20 us is refused, too.
 fn interval(text: &str) -> Result<Nanos, String> {
     const SHORTEST: Nanos = Nanos(20_000);
     const LONGEST: Nanos = Nanos(100_000_000);

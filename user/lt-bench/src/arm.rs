@@ -65,8 +65,13 @@ impl Drop for Watcher<'_> {
 pub(super) struct Lost {
     /// Peaks whose causes were not searched for.
     pub(super) peaks: u64,
-    /// Alerts that were overwritten before they were read.
+    /// Alerts that found no place in the ring of their instance.
     pub(super) alerts: u64,
+    /// Alerts of any instance that were lost before they were read, or could not be parsed.
+    pub(super) unread: u64,
+    /// Alerts that were dropped for lack of room. They fail no run: they matter only for late
+    /// cycles, which fail it.
+    pub(super) dropped: u64,
     /// Operations that an instance did not track for lack of room.
     pub(super) operations: u64,
     /// Events of the loop that the tracker syscall did not see.
@@ -87,7 +92,14 @@ impl Lost {
                 self.peaks,
                 "peaks are not explained: raise --max-causes or --threshold",
             ),
-            (self.alerts, "alerts were overwritten before they were read"),
+            (
+                self.alerts,
+                "alerts found no place in the ring of their instance",
+            ),
+            (
+                self.unread,
+                "alerts, of any instance, were lost before they were read or could not be parsed",
+            ),
             (
                 self.operations,
                 "operations were not followed: the pool of an instance was full",
@@ -212,9 +224,13 @@ impl<'a> Armed<'a> {
         self.session.as_ref()
     }
 
-    /// Returns the losses, given the number of events that were generated while the instances were switched on.
-    pub(super) fn lost(&self, events: u64) -> Result<Lost> {
+    /// Returns the losses, given the number of events that were generated while the instances were switched on, and the
+    /// number of alerts that were not read, which count if there are instances.
+    pub(super) fn lost(&self, events: u64, unread: u64) -> Result<Lost> {
         let mut lost = Lost::default();
+        if !self.watchers.is_empty() {
+            lost.unread = unread;
+        }
         for watcher in &self.watchers {
             let stats = watcher.root.stats(&watcher.name)?;
             lost.operations += stats.lost();

@@ -56,7 +56,7 @@ pub(super) struct Plan {
     pub(super) cycles: u64,
     /// Time after which the thread ends, if that comes first, ns.
     pub(super) length: u64,
-    /// A cycle that is late by this much or more is a late cycle.
+    /// A cycle that is late by this many ns or more is a late cycle.
     pub(super) threshold: u64,
     /// Late cycles beyond this number are only counted.
     pub(super) keep: usize,

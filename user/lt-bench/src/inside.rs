@@ -9,8 +9,8 @@
 //!     interrupts off      all that had to wait: interrupts, their threads, other tasks
 //! ```
 //!
-//! A slice is too short for the kernel's watchdogs: the lockup detectors and RCU's stall detector
-//! count in seconds. A signal ends the run after the slice in which it arrives.
+//! A slice is too short to trigger the kernel's watchdogs: the lockup detectors and RCU's stall
+//! detector count in seconds. A signal ends the run after the slice in which it arrives.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -59,8 +59,8 @@ pub(super) fn measure(
     while measured < plan.length && !stop.load(Ordering::Relaxed) {
         let length = (plan.length - measured).min(LONGEST_SLICE);
         let slice = hwnoise.slice(length, plan.threshold).context(GONE)?;
-        // A slice ends with the first reading after its time. A clock that stands still must not
-        // make the run endless.
+        // A slice ends with the first reading after its time. It counts as at least 1 ns, so that a
+        // clock that stands still does not make the run endless.
         measured += slice.sum.max(1);
         found.samples.add_slice(&slice);
         found.peaks += slice.peaks;

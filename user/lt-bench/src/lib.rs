@@ -13,11 +13,12 @@
 //! ```
 //!
 //! From another CPU, the watching thread reads the kernel's counters for the CPU under test. The
-//! loop therefore has no reason to enter the kernel, not even at a peak, unless it is asked to
-//! (`--event syscall`), while a snapshot is taken, or if user space cannot read the clock. The
-//! counters around a peak cover some milliseconds, not all the time since the last peak; only SMIs
-//! are counted since then. The loop runs in slices, with rests between them. With `--arm` or
-//! `--snapshot`, a tracer runs in every second slice, and the other slices are the baseline.
+//! loop therefore has no reason to enter the kernel, not even at a peak. There are three exceptions:
+//! `--event syscall`, a snapshot, during which the loop sleeps, and a clock that user space cannot
+//! read. The counters around a peak cover some milliseconds, not all the time since the last peak;
+//! only SMIs are counted since then. The loop runs in slices, with rests between them; by default,
+//! isolated CPUs have none. With `--arm` or `--snapshot`, a tracer runs in every second slice, and
+//! the other slices are the baseline.
 //!
 //! With `--in-kernel`, the module runs the loop, with interrupts off.
 //!
@@ -26,6 +27,8 @@
 //!
 //! `bench rate` generates events at a rate, and searches for the highest rate at which LTTng loses
 //! none.
+//!
+//! `bench plot` compares the results of several runs, also of other tools.
 
 mod alerts;
 mod args;

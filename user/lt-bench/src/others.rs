@@ -41,7 +41,7 @@ pub(super) struct Tool {
     pub(super) curves: Vec<Curve>,
 }
 
-/// Returns the tools that are installed. Fails without cyclictest.
+/// Returns the tools that can run here. Fails without cyclictest.
 pub(super) fn tools(root: &Root) -> Result<Vec<Tool>> {
     if !installed("cyclictest") {
         bail!("--compare runs cyclictest, which is not installed: install the package rt-tests");
@@ -116,7 +116,7 @@ impl Tool {
         let Some(said) = output(command, signals).with_context(|| self.name.to_string())? else {
             return Ok(false);
         };
-        let found = read(&said).with_context(|| format!("what {} prints", self.name))?;
+        let found = read(&said).with_context(|| format!("output of {}", self.name))?;
         for mut curve in found {
             curve.name = format!("{} {}", self.name, curve.name);
             match self

@@ -2,10 +2,10 @@
 
 //! A peak, and the sentence that names its cause.
 //!
-//! Evidence, the best first: an alert of one of our trackers has a name and a duration. The
-//! scheduler counts the nanoseconds that the loop had to wait. A counter that moved more than usual
-//! is a probable cause. A counter that moved as usual is a possible one. If no counter moved, the
-//! kernel did not run: the cause is the host, the firmware or the hardware.
+//! The best evidence is an alert of one of our trackers, which has a name and a duration. Next is the
+//! time that the loop had to wait for its CPU, which the scheduler counts in ns. A counter that moved
+//! more than usual is a probable cause. A counter that moved as usual is a possible one. If no
+//! counter moved, the kernel did not run: the cause is the host, the firmware or the hardware.
 
 use std::path::PathBuf;
 

@@ -11,7 +11,7 @@
 //! A run is lossless if LTTng has discarded no event and lost no packet, the trace agrees, and the
 //! trace has as many events as were generated. A run must be long enough: what fits into the
 //! buffers is not lost, however slow the consumer is. A run therefore continues until its events have filled the
-//! buffers of its CPU twice, unless that would take too long, which is reported.
+//! buffers of its CPU twice, but for at most ten times `--time`. How many times they filled the buffers is reported.
 
 pub(super) mod args;
 mod count;

@@ -393,11 +393,13 @@ mod tests {
         let lost = Lost {
             peaks: 1,
             alerts: 2,
-            operations: 3,
-            events: 4,
-            lttng: 5,
+            unread: 3,
+            dropped: 4,
+            operations: 5,
+            events: 6,
+            lttng: 7,
         };
-        assert_eq!(failed(args, 0, None, lost).len(), 5);
+        assert_eq!(failed(args, 0, None, lost).len(), 6, "all but `dropped`");
     }
 
     #[test]

@@ -128,7 +128,7 @@ pub(super) fn run(root: &ProcRoot, args: &LoopArgs, explain: Explain) -> Result<
         .flat_map(|phase| &phase.found)
         .map(|(_, found)| found.events)
         .sum();
-    let mut lost = armed.lost(events)?;
+    let mut lost = armed.lost(events, watch.unread())?;
     let peaks: u64 = bench
         .phases
         .iter()

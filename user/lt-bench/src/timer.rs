@@ -19,7 +19,7 @@ use lt_proc::{Alert, Nanos, ProcRoot};
 use lt_readiness::Root;
 use serde::Serialize;
 
-use super::alerts::Tail;
+use super::alerts::{Gaps, Tail};
 use super::args::TimerArgs;
 use super::arm::{self, Armed, Lost, Wanted};
 use super::cycle::{self, Found, Late, Monotonic, Plan};
@@ -121,12 +121,12 @@ pub(super) fn run(root: &ProcRoot, args: &TimerArgs) -> Result<Outcome> {
         args,
         place: &place,
         signals: &signals,
-        tail: Tail::open(root),
+        tail: Tail::open(root)?,
         alerts: Vec::new(),
         cpus: place.cpus.iter().map(OfCpu::new).collect(),
     };
     bench.measure(&armed, &mut tools)?;
-    let lost = armed.lost(0)?;
+    let lost = armed.lost(0, bench.tail.missing.unread())?;
     let guest = machine.cpu_flag("hypervisor").ok();
     let theirs: Vec<Curve> = tools.into_iter().flat_map(|tool| tool.curves).collect();
     let report = bench.report(&held, guest, lost, &theirs);
@@ -267,7 +267,9 @@ impl Bench<'_> {
                 .collect();
             let mut watched = Ok(());
             while !threads.iter().all(|thread| thread.is_finished()) {
-                self.read_alerts();
+                if let Err(error) = self.read_alerts() {
+                    watched = watched.and(Err(error));
+                }
                 match self.signals.wait(None, Some(Instant::now() + LOOK)) {
                     Ok(Wake::Timeout | Wake::Ready) => {}
                     Ok(Wake::Signal) => stop.store(true, Ordering::Relaxed),
@@ -304,23 +306,18 @@ impl Bench<'_> {
             results.extend(watched.err().map(Err));
             results
         });
-        self.read_alerts();
+        let read = self.read_alerts();
         let results = results.into_iter().collect::<Result<Vec<_>>>()?;
+        read?;
         for (of, (tid, found)) in self.cpus.iter_mut().zip(results) {
             of.add(tid, &found);
         }
         Ok(())
     }
 
-    fn read_alerts(&mut self) {
-        self.tail.read();
-        let own = u64::from(std::process::id());
-        let mine = |alert: &Alert| alert.tracker == "tree" && alert.pid == own;
-        // A late cycle usually has an alert. A thread also has other alerts, for delays above half
-        // the threshold.
-        let room = (4 * self.args.max_causes).saturating_sub(self.alerts.len());
-        let new = self.tail.kept.drain(..).filter(mine).take(room);
-        self.alerts.extend(new);
+    fn read_alerts(&mut self) -> Result<()> {
+        let (alerts, max_causes) = (&mut self.alerts, self.args.max_causes);
+        self.tail.read(|alert| keep(alerts, max_causes, alert))
     }
 
     fn report<'h>(
@@ -330,6 +327,8 @@ impl Bench<'_> {
         mut lost: Lost,
         theirs: &[Curve],
     ) -> Report<'h> {
+        let missing = &self.tail.missing;
+        lost.dropped = missing.dropped();
         let mut late = Vec::new();
         let mut series = Vec::new();
         for of in &self.cpus {
@@ -340,7 +339,7 @@ impl Bench<'_> {
                     tid: *tid,
                     due: cycle.due,
                     late: cycle.by,
-                    cause: cause(*cycle, alert),
+                    cause: cause(*cycle, alert, unknown(missing, lost, *cycle)),
                     alert: alert.cloned(),
                 }
             }));
@@ -387,10 +386,39 @@ fn path_of(alerts: &[Alert], tid: i32, cycle: Late) -> Option<&Alert> {
     alerts.iter().filter(its).max_by_key(|alert| alert.delay)
 }
 
-/// Returns the sentence that names the cause.
-fn cause(cycle: Late, alert: Option<&Alert>) -> String {
+/// Keeps an alert of our threads. Returns false if there is no room for it.
+fn keep(alerts: &mut Vec<Alert>, max_causes: usize, alert: Alert) -> bool {
+    let is_mine = alert.tracker == "tree" && alert.pid == u64::from(std::process::id());
+    // Only the alerts of late cycles that are kept are needed.
+    if !is_mine || max_causes == 0 {
+        return true;
+    }
+    // A late cycle usually has an alert. A thread also has other alerts, for delays above half the
+    // threshold.
+    let has_room = alerts.len() < 4 * max_causes;
+    if has_room {
+        alerts.push(alert);
+    }
+    has_room
+}
+
+/// Returns why the alert of a late cycle may be missing; `None` if no alert of its time is missing.
+fn unknown(missing: &Gaps, lost: Lost, cycle: Late) -> Option<&'static str> {
+    match missing.during(cycle.due, cycle.due.saturating_add(cycle.by)) {
+        Some(why) => Some(why.text()),
+        // The times of these operations are not recorded.
+        None if lost.operations > 0 => Some("operations of this run were not followed"),
+        None => None,
+    }
+}
+
+/// Returns the sentence that names the cause. `unknown` is why the alert may be missing.
+fn cause(cycle: Late, alert: Option<&Alert>, unknown: Option<&str>) -> String {
     let Some(alert) = alert else {
-        return "no wake chain: the thread was woken in time and then preempted, or the cycle was due before the thread slept".into();
+        return match unknown {
+            Some(why) => format!("not recorded: {why}"),
+            None => "no wake chain: the thread was woken in time and then preempted, or the cycle was due before the thread slept".into(),
+        };
     };
     let verdict = chain::verdict(alert).unwrap_or_else(|| alert.subject());
     let rest = cycle.by.saturating_sub(alert.delay);
@@ -430,6 +458,12 @@ impl Report<'_> {
                 ),
             };
             out::line(&text)?;
+        }
+        if self.lost.dropped > 0 {
+            out::line(&format!(
+                "Alerts dropped for lack of room: {}. Raise --max-causes or --threshold.",
+                out::thousands(self.lost.dropped)
+            ))?;
         }
         self.show_late()?;
         if !self.compared.is_empty() {
@@ -490,6 +524,7 @@ impl Report<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::alerts::{Missing, Why};
     use super::*;
 
     fn alert(tid: u64, time: u64, delay: u64) -> Alert {
@@ -529,17 +564,74 @@ mod tests {
             due: 1_000_000,
             by: 200_000,
         };
-        let said = cause(cycle, Some(&alert(7, 1_190_000, 190_000)));
+        let said = cause(cycle, Some(&alert(7, 1_190_000, 190_000)), None);
         assert!(
             said.starts_with("most of the delay (190.0us, 100 %) passed"),
             "{said}"
         );
         assert!(!said.contains("more until"), "{said}");
-        let said = cause(cycle, Some(&alert(7, 1_120_000, 120_000)));
+        let said = cause(cycle, Some(&alert(7, 1_120_000, 120_000)), None);
         assert!(
             said.ends_with("80.00us more until it returned to user space"),
             "{said}"
         );
-        assert!(cause(cycle, None).starts_with("no wake chain"));
+        assert!(cause(cycle, None, None).starts_with("no wake chain"));
+    }
+
+    #[test]
+    fn a_cycle_whose_alert_may_be_missing_has_no_cause() {
+        let cycle = |due| Late { due, by: 200_000 };
+        let said = |missing: &Gaps, lost: Lost, cycle: Late| {
+            cause(cycle, None, unknown(missing, lost, cycle))
+        };
+        let mut missing = Gaps::default();
+        for (why, from, to, reason) in [
+            (Why::Lost, 1_100_000, 1_150_000, "lost"),
+            (Why::Unreadable, 2_000_000_000, 2_000_000_000, "parsed"),
+            (Why::Dropped, 3_000_200_000, 3_000_200_000, "dropped"),
+        ] {
+            missing.add(Missing {
+                why,
+                count: 1,
+                from,
+                to,
+            });
+            let due = to - to % 1_000_000;
+            let said = said(&missing, Lost::default(), cycle(due));
+            assert!(said.starts_with("not recorded: alerts"), "{said}");
+            assert!(said.contains(reason), "{said}");
+        }
+        // No alert of the time of this cycle is missing.
+        let other = cycle(1_150_001);
+        assert!(said(&missing, Lost::default(), other).starts_with("no wake chain"));
+        let lost = Lost {
+            operations: 1,
+            ..Lost::default()
+        };
+        assert!(said(&missing, lost, other).starts_with("not recorded: operations"));
+        // The alert of the cycle is there.
+        let found = alert(7, 1_190_000, 190_000);
+        let why = unknown(&missing, lost, cycle(1_000_000));
+        let said = cause(cycle(1_000_000), Some(&found), why);
+        assert!(said.starts_with("most of the delay"), "{said}");
+    }
+
+    #[test]
+    fn only_alerts_of_our_threads_take_room() {
+        let ours = Alert {
+            pid: u64::from(std::process::id()),
+            ..alert(7, 1, 1)
+        };
+        let mut alerts = Vec::new();
+        let theirs = Alert {
+            pid: ours.pid + 1,
+            ..ours.clone()
+        };
+        let kept: Vec<bool> = (0..6)
+            .map(|_| keep(&mut alerts, 1, theirs.clone()) && keep(&mut alerts, 1, ours.clone()))
+            .collect();
+        assert_eq!(kept, [true, true, true, true, false, false]);
+        assert_eq!(alerts.len(), 4);
+        assert!(keep(&mut Vec::new(), 0, ours), "no cause is wanted");
     }
 }

@@ -15,9 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use lt_common::capture::{Partial, Record, Taken};
+use lt_common::out::note;
 use lt_proc::{Alert, ProcRoot};
 
-use super::alerts::Tail;
+use super::alerts::{Tail, Why};
 use super::arm::Armed;
 use super::clock::Clock;
 use super::inside;
@@ -34,6 +35,8 @@ const SHARE: u64 = 20;
 /// Maximum number of readings kept for a CPU: the readings since its loop was last seen, and the
 /// one before. Their number grows during a peak.
 const KEPT: usize = 100;
+/// Maximum number of alerts kept. Each is examined soon after its arrival.
+const ALERTS: usize = 1000;
 
 /// The state of one CPU.
 #[derive(Debug)]
@@ -67,7 +70,11 @@ pub(super) struct Watch<'a> {
     limits: Limits,
     at: Where,
     subjects: Vec<Subjected>,
-    alerts: Tail,
+    tail: Tail,
+    /// The latest alerts.
+    alerts: VecDeque<Alert>,
+    /// The latest time of an alert that is no longer kept, CLOCK_MONOTONIC ns.
+    dropped: u64,
     phase: &'static str,
     next: u64,
     snapshots: usize,
@@ -97,7 +104,10 @@ impl<'a> Watch<'a> {
             limits,
             at,
             subjects: cpus.map(subject).collect(),
-            alerts: Tail::open(root),
+            // There are no alerts without the module.
+            tail: Tail::open(root).unwrap_or_default(),
+            alerts: VecDeque::new(),
+            dropped: 0,
             phase: "",
             next: 0,
             snapshots: 0,
@@ -108,7 +118,7 @@ impl<'a> Watch<'a> {
     /// Starts a slice, which has new threads.
     pub(super) fn begin(&mut self, phase: &'static str, mails: &[Mail]) {
         self.phase = phase;
-        self.alerts.read();
+        self.read_alerts();
         for (subjected, mail) in self.subjects.iter_mut().zip(mails) {
             subjected.subject.tid = mail.tid();
             subjected.clear(mail.seen());
@@ -135,10 +145,27 @@ impl<'a> Watch<'a> {
             mail.done(enough);
         }
         if self.clock.now() >= self.next {
-            self.alerts.read();
+            self.read_alerts();
             self.sample(mails);
         }
         Ok(())
+    }
+
+    /// Returns the number of alerts that were lost or could not be parsed.
+    pub(super) fn unread(&self) -> u64 {
+        self.tail.missing.unread()
+    }
+
+    /// Reads the alerts that have arrived, and keeps the latest.
+    fn read_alerts(&mut self) {
+        let (alerts, dropped) = (&mut self.alerts, &mut self.dropped);
+        let read = self.tail.read(|alert| {
+            keep(alerts, dropped, alert);
+            true
+        });
+        if let Err(error) = read {
+            note(&format!("{error:#}"));
+        }
     }
 
     /// Reads the counters of all CPUs, and learns their usual rates.
@@ -162,8 +189,10 @@ impl<'a> Watch<'a> {
         let mut after = probe::read(self.clock, &[subject])
             .pop()
             .unwrap_or_default();
-        self.alerts.read();
-        let mut alerts = peak::during(self.alerts.kept.iter(), subject.cpu, subject.tid, from, to);
+        self.read_alerts();
+        let mut alerts = peak::during(self.alerts.iter(), subject.cpu, subject.tid, from, to);
+        let missing = self.tail.missing.during(from, to);
+        let missing = missing.or((self.dropped >= from).then_some(Why::Dropped));
         let smi = self.at.smi.then(|| probe::smi(subject.cpu)).flatten();
         let subjected = &mut self.subjects[i];
         subjected.learn(begin);
@@ -190,6 +219,10 @@ impl<'a> Watch<'a> {
             waited = 0;
         }
         let took = end - begin;
+        let mut cause = peak::cause(took, waited, window, &moved, &alerts, self.at);
+        if let Some(why) = missing.filter(|_| !self.at.inside) {
+            cause = format!("{cause}; {}", why.text());
+        }
         let mut peak = Peak {
             cpu: subject.cpu,
             phase: self.phase,
@@ -197,7 +230,7 @@ impl<'a> Watch<'a> {
             took,
             window,
             waited,
-            cause: peak::cause(took, waited, window, &moved, &alerts, self.at),
+            cause,
             moved,
             alerts,
             capture: None,
@@ -315,6 +348,17 @@ impl Subjected {
     }
 }
 
+/// Adds an alert, and drops the oldest one if there are too many. `dropped` is the latest time of a
+/// dropped alert.
+fn keep(alerts: &mut VecDeque<Alert>, dropped: &mut u64, alert: Alert) {
+    if alerts.len() >= ALERTS
+        && let Some(oldest) = alerts.pop_front()
+    {
+        *dropped = oldest.time.max(*dropped);
+    }
+    alerts.push_back(alert);
+}
+
 /// Returns how long the thread waited for its CPU between the two readings, ns.
 fn waited(before: &Counts, after: &Counts) -> u64 {
     match (before.get(&Counter::Waited), after.get(&Counter::Waited)) {
@@ -331,6 +375,19 @@ mod tests {
         let mut counts = Counts::default();
         counts.set(Counter::Waited, end);
         Reading { begin, end, counts }
+    }
+
+    #[test]
+    fn the_time_of_the_last_dropped_alert_is_kept() {
+        let (mut alerts, mut dropped) = (VecDeque::new(), 0);
+        for time in 1..=ALERTS as u64 + 2 {
+            let line = format!(
+                "seq=1 time={time} instance=i tracker=irq reason=threshold delay=1 threshold=0 \
+                 cpu=1 pid=1 tid=1 comm=\"x\""
+            );
+            keep(&mut alerts, &mut dropped, Alert::parse(&line).unwrap());
+        }
+        assert_eq!((alerts.len(), alerts[0].time, dropped), (ALERTS, 3, 2));
     }
 
     #[test]

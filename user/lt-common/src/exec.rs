@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! External commands. They run in their own process group, so that Ctrl-C at the terminal reaches only
-//! this program and does not interrupt them. If a command fails, the last lines of its output are part
-//! of the error.
+//! External commands. Each runs in its own process group, so that Ctrl-C at the terminal reaches only
+//! this program and does not interrupt the command. If a command fails, the last lines of its output
+//! are part of the error.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;

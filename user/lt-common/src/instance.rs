@@ -66,8 +66,8 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Rejects unknown trackers and parameters, and settings that exclude each other. The kernel would reject the unknown
-/// names, too, but only when the instance is created.
+/// Rejects unknown trackers and parameters, and a `max` that leaves no delay above the threshold. The kernel would
+/// reject the unknown names, too, but only when the instance is created.
 pub fn check(root: &ProcRoot, tracker: &str, settings: &[Setting]) -> Result<()> {
     // Without the list, only the kernel can judge.
     let trackers = root.trackers().unwrap_or_default();

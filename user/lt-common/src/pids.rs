@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The numbers of processes and threads.
+//! Processes and threads, by number and by name.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -76,9 +76,9 @@ fn with_comm(proc: &Path, is_wanted: impl Fn(u32, &[u8]) -> bool) -> BTreeSet<u3
     wanted.collect()
 }
 
-/// Whether the command line has this name of a program: its first word that starts with the part that the kernel keeps,
-/// without directories. In the command line of a script, the interpreter comes first. In a title that the process has
-/// set, a colon or a space follows the name.
+/// Whether the command line names this program. Of all words, without their directories, the first one that starts with
+/// the part that the kernel keeps is compared: in the command line of a script, the interpreter comes first. In a title
+/// that the process has set, a colon or a space follows the name.
 fn has_title(proc: &Path, pid: u32, name: &[u8]) -> bool {
     let Ok(words) = fs::read(proc.join(format!("{pid}/cmdline"))) else {
         return false;

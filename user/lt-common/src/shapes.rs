@@ -53,8 +53,8 @@ impl Axis {
 
     /// Returns the distance between ticks, ns. It fits 4 to 10 times into a span of 4 ns or more.
     fn step(&self) -> u64 {
-        const SECONDS: [u64; 14] = [
-            1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400,
+        const SECONDS: [u64; 15] = [
+            1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400,
         ];
         let short = (0..9).flat_map(|power| [1, 2, 5].map(|digit| digit * 10u64.pow(power)));
         let mut steps = short.chain(SECONDS.map(|seconds| seconds * SECOND));
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn times_are_marked_four_to_ten_times() {
         let short = [4, 9, 77, 999, 12_345, 999_999, 40_000_000, 1_125_183_000];
-        let long = [5, 10, 60, 61, 600, 3599, 86_400].map(|seconds| seconds * SECOND);
+        let long = [5, 10, 60, 61, 600, 3599, 6600, 7199, 86_400].map(|seconds| seconds * SECOND);
         for span in short.into_iter().chain(long) {
             let axis = Axis::new((0.0, 100.0), 7, 7 + span);
             let ticks = span / axis.step();

@@ -2,7 +2,7 @@
 
 //! Waiting for the kernel, the clock or the user, whichever comes first.
 //!
-//! SIGINT, SIGTERM and SIGHUP only set a number, and write a byte into a pipe that is polled while waiting. So no
+//! SIGINT, SIGTERM and SIGHUP only set a number, and write a byte into a socket that is polled while waiting. So no
 //! signal interrupts a sequence of steps, and whatever has been set up is undone in order. The signals are not
 //! blocked: children would inherit the mask, and SIGTERM could not end a session daemon. Handlers are not inherited.
 
@@ -145,7 +145,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 /// The result of reading a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
-    /// Complete lines.
+    /// Complete lines, and at the end of the stream, an incomplete last line.
     pub lines: Vec<String>,
     /// Whether the stream has ended.
     pub end: bool,

@@ -227,7 +227,8 @@ impl<'a> Event<'a> {
                 continue;
             };
             let pos = anchor + u64::from(field.delta);
-            // With a call for each kind of value, what the caller does for other kinds is not in the way.
+            // Each kind of value has its own call of `each`, so that the compiler can drop the caller's code for other
+            // kinds there.
             match (field.access, eight(bytes, pos)) {
                 (Access::Unsigned(unused), Some(eight)) => {
                     each(index, Some(Value::Unsigned(unsigned(eight, unused))));
@@ -277,13 +278,13 @@ fn eight(bytes: &[u8], pos: u64) -> Option<u64> {
     rest.first_chunk().map(|eight| u64::from_le_bytes(*eight))
 }
 
-/// Returns an integer at the start of eight bytes, without the bits that it does not use.
+/// Returns an unsigned integer at the start of eight bytes, without the bits that it does not use.
 #[inline]
 fn unsigned(eight: u64, unused: u32) -> u64 {
     eight << unused >> unused
 }
 
-/// See [`unsigned`].
+/// Returns a signed integer at the start of eight bytes, without the bits that it does not use.
 #[inline]
 fn signed(eight: u64, unused: u32) -> i64 {
     (eight << unused) as i64 >> unused

@@ -111,7 +111,8 @@ impl Reader {
     }
 
     /// Whether a file has grown since the trace was opened. Such a file is still being written, and
-    /// was read up to its size at the time. The result is valid only at the end.
+    /// was read only up to the size that it had when the trace was opened. The result is valid only at
+    /// the end.
     #[must_use]
     pub fn grew(&self) -> bool {
         self.grew || self.feeds.iter().any(|feed| feed.batch.grew)
@@ -133,9 +134,9 @@ impl Reader {
     /// Returns the next event or loss of all streams; `None` at the end.
     ///
     /// # Errors
-    /// When the next part of a stream cannot be read. This may be called again: it then reports the
-    /// rest of the packet as [`Item::Lost`], and the stream continues with its next packet, if that
-    /// can be found.
+    /// When the next part of a stream cannot be read. The caller may call this function again: it then
+    /// reports the rest of the packet as [`Item::Lost`], and the stream continues with its next packet,
+    /// if that packet can be found.
     #[expect(
         clippy::should_implement_trait,
         reason = "an event borrows from the reader, which no iterator can express"
@@ -240,7 +241,7 @@ impl Reader {
         }
         let indexes = self.index.take().unwrap_or_default();
         for (feed, index) in self.feeds.iter_mut().zip(&indexes) {
-            feed.rewind(index.before(nanoseconds).unwrap_or((0, 0)));
+            feed.rewind(index.before(nanoseconds).unwrap_or_default());
         }
         self.index = Some(indexes);
         self.begin();

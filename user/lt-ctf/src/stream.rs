@@ -21,8 +21,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(crate) use self::batch::{Batch, Record};
-pub(crate) use self::index::Index;
 pub use self::index::Span;
+pub(crate) use self::index::{Index, Start};
 pub use self::lost::{Lost, Missing};
 pub(crate) use self::packet::MAGIC;
 use self::packet::Packet;

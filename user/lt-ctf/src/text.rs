@@ -14,7 +14,7 @@ pub const ARGS: [&str; 5] = [
     "--names=payload,context",
 ];
 
-/// Appends `event` and a newline. Returns false if a field could not be printed in full.
+/// Appends `event` and a newline. Returns false if a field of the event itself could not be printed in full.
 pub fn line(event: &Event<'_>, out: &mut Vec<u8>) -> bool {
     let mut whole = true;
     out.extend_from_slice(format!("[{:020}] ", event.cycles()).as_bytes());
@@ -184,7 +184,7 @@ impl<'o> Printer<'o> {
     }
 
     fn bare(&mut self, value: i128, show: Show) {
-        // A negative number is printed as its bits, extended to a whole digit.
+        // In a base other than 10, a negative number is printed as its bits, extended to a whole digit.
         let bits = |digit: u32| {
             let len = show.bits.next_multiple_of(digit).min(64);
             value as u64 & crate::bits::mask(len)

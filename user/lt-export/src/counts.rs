@@ -54,7 +54,7 @@ impl Counts {
         ]
     }
 
-    /// Returns the number dropped.
+    /// Returns the number of dropped data points (`Metrics`) or alerts (`Logs`).
     #[must_use]
     pub fn dropped(&self, signal: Signal) -> u64 {
         self.dropped[signal as usize].load(Ordering::Relaxed)

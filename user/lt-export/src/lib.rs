@@ -65,10 +65,12 @@ impl Exporter {
         self
     }
 
-    /// Checks whether the captures or their index can be read. If not, there are no exemplars.
+    /// Checks whether the captures can be read or, if permission for them is missing, their index. If not, there are no
+    /// exemplars.
     ///
     /// # Errors
-    /// When neither can be read.
+    /// When the directory of captures cannot be read; if that is for lack of permission and there is an index, only
+    /// when the index cannot be read, either.
     pub fn captures(&self) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.1.exemplars().map(drop)
@@ -80,7 +82,7 @@ impl Exporter {
         let (top, captures) = &mut *state;
         Ok(Sample {
             readings: top.read(&self.root)?,
-            // Without permission, there are no exemplars.
+            // If the captures cannot be read, there are no exemplars.
             exemplars: captures.exemplars().unwrap_or_else(|_| Exemplars::new()),
             counts: self.counts.clone(),
         })

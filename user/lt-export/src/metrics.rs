@@ -40,7 +40,7 @@ pub(crate) type Gauge = (
     fn(&Reading) -> Option<f64>,
 );
 
-/// The gauges that are not counters of `stats`.
+/// The gauges that do not have the name of a counter of `stats`.
 pub(crate) const PARAMETERS: [Gauge; 3] = [
     (
         "enabled",

@@ -35,9 +35,10 @@ const ROOM: usize = 4 << 20;
 /// How long a collector may take for one message, in seconds.
 const PATIENCE: u64 = 10;
 
-/// The first pause between two tries, which doubles with each try.
+/// The first pause between two tries of a message. The pause doubles with each try, up to [`LATER`].
 const SOON: Duration = Duration::from_secs(1);
-/// The longest pause between two tries, unless the collector requests another one.
+/// The longest pause between two tries, unless the collector requests another one. The actual pause is random, up to a
+/// quarter longer or shorter.
 const LATER: Duration = Duration::from_secs(60);
 
 /// The longest pause that a collector may request.
@@ -200,7 +201,7 @@ impl Outbox {
     }
 
     /// Waits until all messages are sent, for at most this time, and ends the thread. The remaining
-    /// messages are dropped, and counted, as is one that the collector has not accepted by then.
+    /// messages are dropped and counted, including a message that is still being sent.
     pub fn finish(self, time: Duration) {
         let end = Instant::now() + time;
         let mut queue = self.shared.lock();

@@ -404,8 +404,8 @@ impl Builder {
     }
 
     /// Processes an event that shows which file a system call works on. If that event of the trace also makes an
-    /// [`Event`], feed the [`Event`] first. Does nothing unless the events include every system call. They must then
-    /// also include the creation of every thread.
+    /// [`Event`], feed the [`Event`] first. Does nothing unless [`Builder::has_all_calls`] has been called; the events
+    /// must then also include the creation of every thread.
     pub fn feed_file(&mut self, time: u64, cpu: u32, event: &FileEvent<'_>) {
         let is_kept = !self.over
             && !matches!(self.tasks.detail, Detail::Waits)
@@ -446,7 +446,9 @@ impl Builder {
     fn cut_calls(&mut self, time: u64) {
         let calls: Vec<_> = self.files.in_flight().collect();
         for (tid, begin, file) in calls {
-            if let Some(thread) = self.tasks.find(tid) {
+            // A thread that has ended may still seem to run if events are missing. Files add no thread: the numbers of
+            // threads are the same whether files are followed or not.
+            if let Some(thread) = self.tasks.alive(tid) {
                 self.keep_call(thread, (begin, time), file);
             }
         }
@@ -621,7 +623,10 @@ impl Builder {
                 at.completed = Some((disk, at.contexts.len(), request, time));
                 return;
             }
-            What::Lost { until } => self.lost(time, until.max(time), cpu, Unrecorded::Lost(cpu)),
+            What::Lost { until } => self.lost(time, until, cpu, Unrecorded::Lost(cpu)),
+            What::NoPackets { until } => self.lost(time, until, cpu, Unrecorded::NoPackets(cpu)),
+            What::Damaged { until } => self.lost(time, until, cpu, Unrecorded::Damaged(cpu)),
+            What::Between { until } => self.lost(time, until, cpu, Unrecorded::Between(cpu)),
         }
         if !matches!(
             event.what,
@@ -995,8 +1000,9 @@ impl Builder {
         }
     }
 
-    /// Handles a gap of `cpu`: the state before it is no longer valid.
+    /// Handles a gap of `cpu`: the state before it is no longer valid. A gap that ends before its start is empty.
     fn lost(&mut self, since: u64, until: u64, cpu: u32, why: Unrecorded) {
+        let until = until.max(since);
         let at = self.cpus.at(cpu);
         let ran = at.current().flatten();
         at.contexts.clear();

@@ -243,16 +243,32 @@ pub enum What<'a> {
         /// The disk.
         disk: Disk,
         /// First sector, which may be [`NOWHERE`], and number of sectors. `None` for a flush, or if not recorded.
-        /// Without sectors, a request at the driver with this first sector has not ended: the disk has done nothing
-        /// for it. If there is none, this is the end of a request that waited for a flush ([`Kind::Plain`]), or of a
-        /// command ([`Kind::Other`]).
+        ///
+        /// With 0 sectors, the disk has done nothing for the request with this first sector, which is still at the
+        /// driver. If no such request is there, this is the end of a request that waited for a flush ([`Kind::Plain`]),
+        /// or of a command ([`Kind::Other`]).
         range: Option<(u64, u32)>,
         /// Its kind.
         kind: Kind,
     },
-    /// The tracer lost events of this processor between now and `until`.
+    /// The tracer discarded events of this processor between now and `until`.
     Lost {
         /// End of the gap. Earlier events of this processor may lack their counterparts.
+        until: u64,
+    },
+    /// Packets of this processor are missing between now and `until`.
+    NoPackets {
+        /// End of the gap.
+        until: u64,
+    },
+    /// A packet of this processor is damaged between now and `until`.
+    Damaged {
+        /// End of the gap.
+        until: u64,
+    },
+    /// This processor is not recorded between now and `until`: one trace has ended, and the next one has not started.
+    Between {
+        /// End of the gap.
         until: u64,
     },
 }

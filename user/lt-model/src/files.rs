@@ -76,7 +76,8 @@ struct Packed(u32);
 impl Packed {
     const DESCRIPTOR: u32 = 1 << 31;
 
-    /// `None` for a number of 2^31 or more: no descriptor is as large, and memory has no room for that many names.
+    /// `None` for a negative descriptor, and for a name whose number is 2^31 or more: memory has no room for that many
+    /// names.
     fn of(file: CallFile) -> Option<Self> {
         let (number, kind) = match file {
             CallFile::Named(FileName(Name(number))) => (number, 0),

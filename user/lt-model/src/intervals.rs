@@ -14,7 +14,8 @@ use crate::times::{Times, differ};
 /// A state of a thread, and its CPU.
 pub(crate) type Doing = (State, Option<u32>);
 
-/// The intervals of a thread, in 6 bytes each, and 8 for each waker: an interval starts at the end of its predecessor.
+/// The intervals of a thread: 6 bytes for each, or 8 if there are more than 2^16 kinds, and 8 for each waker. An
+/// interval starts at the end of its predecessor, so only starts are stored.
 #[derive(Clone, Default)]
 pub struct Intervals {
     tiles: Tiles,
@@ -54,7 +55,8 @@ impl Stored {
     pub(crate) fn bytes(&self) -> usize {
         with_room(self.intervals * Tiles::size(self.largest))
             + with_room(self.wakers * size_of::<(u32, WakerId)>())
-            + self.highs * Times::HIGH
+            // Only starts are stored, so an extension stores no upper bits.
+            + self.highs.min(self.intervals) * Times::HIGH
     }
 }
 

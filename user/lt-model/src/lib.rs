@@ -145,7 +145,8 @@ impl Model {
         self.wakers.get(id)
     }
 
-    /// Returns why the activity of some processor between two times is not known, or `None` if it is known completely.
+    /// Returns why the activity of a processor is not known at some time from `from` to `to`; `None` if no processor has
+    /// a gap there. Gaps of length 0 do not count: see [`Model::gaps`].
     #[must_use]
     pub fn gap(&self, from: u64, to: u64) -> Option<Unrecorded> {
         self.gaps.why(from, to)

@@ -85,8 +85,8 @@ impl<T> Long<T> {
         &self.last
     }
 
-    /// The index of the first element of a range for which `is` is false. All elements before it must be those for
-    /// which `is` is true.
+    /// The index of the first element of a range for which `is` is false; the end of the range if there is none. `is`
+    /// must also be false for all elements after the first such element.
     pub(crate) fn partition_point(&self, range: Range<usize>, is: impl Fn(&T) -> bool) -> usize {
         let Range { mut start, mut end } = range;
         while start < end {

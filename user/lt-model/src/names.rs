@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Names of threads, interrupts, system calls and files, each stored once with a number.
+//! Names of threads, interrupts, system calls and files, each with a number.
 
 use foldhash::HashMap;
 
@@ -27,8 +27,8 @@ impl Names {
         let number = Name(self.texts.len() as u32);
         self.texts.push(String::from_utf8_lossy(name).into_owned());
         self.numbers.insert(name.into(), number);
-        // Each name is stored twice: in a list, and in a table with room for twice as many. A replacement character
-        // takes more room than the byte.
+        // Each name is stored twice: in a list, and in a table with room for twice as many names. A replacement
+        // character takes more room than the byte that it replaces.
         self.bytes += 192 + 4 * name.len();
         number
     }
@@ -43,7 +43,7 @@ impl Names {
         self.bytes
     }
 
-    /// The name with this number.
+    /// The name with this number; empty if there is none.
     #[must_use]
     pub fn text(&self, name: Name) -> &str {
         self.texts.get(name.0 as usize).map_or("", String::as_str)

@@ -72,7 +72,7 @@ impl Processor {
     }
 }
 
-/// The stretches of a processor, in 6 bytes each: each starts at the end of its predecessor.
+/// The stretches of a processor, in 6 or 8 bytes each: each starts at the end of its predecessor.
 #[derive(Clone, Default)]
 pub struct Stretches {
     tiles: Tiles,

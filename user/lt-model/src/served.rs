@@ -16,9 +16,9 @@
 //!
 //! A busy time consists of the times from issue to completion of requests, and of the short pauses between them. Each
 //! request counts only once it completes, so a request whose completion is lost does not make its disk busy forever.
-//! The busy times after its issue are lower bounds, since the disk may still have had it. So are busy times that start
-//! during a flush whose start or end is not known, or that ended only after the wait, or during a request that names no
-//! disk. For each disk, the latest busy time is kept, and each earlier busy time in which a wait ended.
+//! The busy times after its issue are lower bounds, since the disk may still have had it. A busy time is also a lower
+//! bound if it starts during a request that names no disk, or during a flush that ended after the wait, or whose start
+//! or end is not known. For each disk, the latest busy time is kept, and each earlier busy time in which a wait ended.
 
 use std::collections::VecDeque;
 
@@ -71,7 +71,7 @@ pub struct ServedFor {
 /// the disk has been overloaded.
 const PAUSE: u64 = 1_000_000;
 
-/// Maximum length of a pause in a busy time, ns, if the disk worked for at least as long since the pause before.
+/// Maximum length of a pause in a busy time, ns, if the disk worked for at least as long since the previous pause.
 ///
 /// On a busy machine, a thread may take several milliseconds to issue its request. After short requests, such a pause
 /// is a sign of a light load, which must not count as the start of a later heavy one.
@@ -100,8 +100,8 @@ pub struct Busy {
 /// What is known about the time before a busy time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
-    /// The disk had no request, for longer than a pause. The time is in ns; `None` if the end of the request before it
-    /// is not known.
+    /// The disk had no request for longer than a pause may last. The time, in ns, is `None` if the end of the previous
+    /// request is not known.
     Idle(Option<u64>),
     /// The disk may have been busy before: events are missing, such as the issue or the completion of a request; the
     /// disk had a flush then that ended after the wait; or there was a request that names no disk.
@@ -184,8 +184,10 @@ struct OfDisk {
     recent: VecDeque<Done>,
     /// When the last request that was dropped from `recent` had completed.
     dropped: u64,
-    /// End of the last wait. Requests that were issued before are kept when they complete.
+    /// End of the last wait whose requests are kept. Requests that were issued before are kept when they complete.
     until: u64,
+    /// End of the last wait of any thread.
+    waited: u64,
     /// Requests that the disk had during a wait; in the order of completion once all are stored.
     all: Vec<Done>,
     /// Longest time from issue to completion in `all`, ns.
@@ -233,8 +235,9 @@ impl OfDisk {
         }
     }
 
-    /// Keeps the latest busy time for a wait that ends now.
-    fn keep_busy(&mut self) {
+    /// Keeps the latest busy time for a wait that ends now, at `time`.
+    fn keep_busy(&mut self, time: u64) {
+        self.waited = time;
         if let Some(busy) = self.busy {
             // Replaces what an earlier wait in the same busy time has kept.
             self.busy_times.pop_if(|last| last.after == busy.after);
@@ -290,7 +293,7 @@ impl Log {
             completed,
             of: None,
         });
-        if issued < of_disk.until {
+        if issued < of_disk.waited {
             of_disk.flushes.add(issued, completed);
         }
     }
@@ -304,9 +307,16 @@ impl Log {
         }
     }
 
+    /// Keeps the busy time of a wait for a request of this disk that ends now, at `time`, and nothing else of the wait.
+    /// Called for the waits that are not kept, so that busy times do not depend on which waits are kept.
+    pub(crate) fn ended(&mut self, disk: Disk, time: u64) {
+        self.disks.entry(disk).or_default().keep_busy(time);
+    }
+
     /// Records that a thread has waited from `from` until now, `to`, for a request of this disk.
     pub(crate) fn waited(&mut self, disk: Disk, (from, to): (u64, u64), count_only: bool) {
         let of_disk = self.disks.entry(disk).or_default();
+        of_disk.keep_busy(to);
         of_disk.until = to;
         let is_during = |done: &Done| done.completed > from;
         while of_disk.recent.back().is_some_and(is_during)
@@ -317,7 +327,6 @@ impl Log {
         if count_only {
             return;
         }
-        of_disk.keep_busy();
         let from = from.max(of_disk.dropped);
         if from < to {
             of_disk.known.add(from, to);
@@ -396,7 +405,7 @@ impl Log {
         })
     }
 
-    /// The busy time of the disk that started before this wait and lasted until its end, as far as the completed
+    /// The busy time of the disk that started before this wait and lasted until the wait ended, as far as the completed
     /// requests show. `None` if there is none.
     pub(crate) fn busy(&self, disk: Disk, (from, to): (u64, u64)) -> Option<Busy> {
         let of_disk = self.disks.get(&disk)?;

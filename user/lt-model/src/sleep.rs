@@ -17,8 +17,8 @@
 //!
 //! The kernel exchanged 0x10 and 0x20 in 3.15; both mean a dead thread.
 //!
-//! Since 4.14, these bits hide the bits of a sleep. So if a thread sleeps between exit_notify() and its end, which only
-//! a few functions of do_exit() do, the thread counts as dead. If it is woken, it seems to be another thread with this
+//! Since 4.14, these two bits hide the bits of a sleep. So a thread that sleeps between exit_notify() and its end, in
+//! one of a few functions of do_exit(), counts as dead. If the thread is woken, it seems to be another thread with this
 //! number, and the time of the sleep is not known. A preemption is recorded as such, and current kernels record the
 //! wait for a lock on PREEMPT_RT as D.
 

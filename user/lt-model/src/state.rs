@@ -16,9 +16,10 @@ pub struct Interval {
     pub end: u64,
     /// The state.
     pub state: State,
-    /// The processor on which it ran, or for which it waited.
+    /// The processor on which the thread ran, for which it waited or, if it slept, on which it had run last. `None` if
+    /// not recorded, or not kept.
     pub cpu: Option<u32>,
-    /// The waker that ended the interval, if the interval is a wait.
+    /// The waker that ended the interval, if recorded. Only a sleep, or an unknown state, has a waker.
     pub waker: Option<WakerId>,
 }
 
@@ -31,8 +32,14 @@ pub enum Unrecorded {
     Before(u32),
     /// The stream of this CPU ends earlier.
     After(u32),
-    /// Events of this CPU were lost.
+    /// The tracer discarded events of this CPU.
     Lost(u32),
+    /// Packets of this CPU are missing.
+    NoPackets(u32),
+    /// A packet of this CPU is damaged.
+    Damaged(u32),
+    /// The time is between two traces of this CPU.
+    Between(u32),
     /// The trace has no stream of this CPU.
     NoStream(u32),
     /// The events contradict each other: some are missing, and no gap is reported.

@@ -9,10 +9,10 @@
 //! ```
 //!
 //! Events come in time order. Only operations in flight, what is known of each thread and CPU, the rows and the worst
-//! cases are kept. A duration is measured only if every event between its start and its end was recorded. An operation
-//! of a CPU must not span a gap of that CPU. An operation of a thread, a disk or a packet must not span a gap of any
-//! CPU, since it may have ended and started again there. Each operation that cannot be measured is counted with the
-//! reason.
+//! cases are kept. A duration is measured only if no gap may hide the end of the operation and the start of another. So
+//! an operation of a CPU must not span a gap of that CPU, and an operation of a thread, a disk or a packet no gap of
+//! any CPU. If only the start or the end of an operation is recorded, or if the operation spans such a gap, it is
+//! counted with the reason; `calls.rs` and `net.rs` name the exceptions.
 
 mod calls;
 mod cpu;
@@ -158,7 +158,13 @@ impl Builder {
         let time = seen.time.max(self.last);
         self.last = time;
         let seen = Seen { time, ..*seen };
-        if let Step::Known(What::Lost { until }) = seen.step {
+        if let Step::Known(
+            What::Lost { until }
+            | What::NoPackets { until }
+            | What::Damaged { until }
+            | What::Between { until },
+        ) = seen.step
+        {
             return self.lose(time, seen.cpu, until.max(time), true);
         }
         if Ground::is_impossible(&seen) {

@@ -17,7 +17,7 @@ use foldhash::HashMap;
 use crate::list::Long;
 use crate::times::Times;
 
-/// Distinct values, each stored once with a number.
+/// Distinct values, each with a number.
 #[derive(Debug, Clone)]
 pub(crate) struct Kinds<K> {
     list: Vec<K>,
@@ -34,7 +34,7 @@ impl<K> Default for Kinds<K> {
 }
 
 impl<K: Copy + Eq + Hash> Kinds<K> {
-    /// Size of a kind, in a list and in a table with room for twice as many.
+    /// Size of a kind, in bytes: in a list, and in a table with room for twice as many kinds.
     const BYTES: usize = 5 * size_of::<K>() + 24;
 
     pub(crate) fn number(&mut self, kind: K) -> u32 {
@@ -77,7 +77,7 @@ impl Numbers {
     /// The largest number that takes two bytes.
     const SMALL: u32 = u16::MAX as u32;
 
-    /// Makes room for a number of this size.
+    /// Makes all numbers large if this one does not fit into two bytes.
     fn fit(&mut self, number: u32) {
         if let Self::Small(small) = self
             && number > Self::SMALL
@@ -167,7 +167,7 @@ impl Tiles {
         }
     }
 
-    /// Changes the kind of the intervals of `kind` that start at `since` or later.
+    /// Changes the intervals of `kind` that start at `since` or later to the kind `by`.
     pub(crate) fn replace_since(&mut self, since: u64, kind: u32, by: u32) {
         for index in self.begins.before(since)..self.len() {
             if self.kinds.get(index) == Some(kind) {

@@ -63,8 +63,8 @@ impl Spans {
         self.0.get(place).is_some_and(|(begin, _)| *begin <= from)
     }
 
-    /// Adds all ranges of `other`. This is fast if most of them are before most ranges of this list, which are then
-    /// moved only once.
+    /// Adds all ranges of `other`. This is fast if most ranges of `other` are before most ranges of this list: the
+    /// latter are moved only once.
     fn add_all(&mut self, other: &Self) {
         let Some((_, end)) = other.0.last() else {
             return;
@@ -136,6 +136,11 @@ impl Wanted {
         for (cpu, spans) in &other.processors {
             self.processors.entry(*cpu).or_default().add_all(spans);
         }
+    }
+
+    /// Whether it has no parts.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.threads.is_empty() && self.processors.is_empty()
     }
 
     pub(crate) fn has_thread(&self, id: ThreadId, from: u64, to: u64) -> bool {

@@ -37,7 +37,7 @@ pub struct Done {
 /// Checks the name of a host, which is a part of paths and a value in queries.
 ///
 /// # Errors
-/// For a name that would need to be escaped there.
+/// For a name that would need to be escaped there, is empty, or has more than 250 characters.
 pub fn host(name: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     match name.chars().all(is_plain) && !name.is_empty() && name.len() <= 250 {
@@ -88,8 +88,8 @@ impl Batch {
         &self.trace
     }
 
-    /// Starts a file, with mode 0600; new directories have mode 0700. A later run replaces all files of the same `scope`;
-    /// `part` distinguishes the files of a scope.
+    /// Starts a file, with mode 0600; new directories have mode 0700. A later run for the trace replaces all files of
+    /// this `scope`; `part` distinguishes the files of a scope.
     ///
     /// # Errors
     /// If the directory or the file cannot be created.

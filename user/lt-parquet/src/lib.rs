@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Parquet files with the results of analyses, one row for each duration, edge, alert and gap.
+//! Parquet files with the results of analyses: one row for each duration, edge, alert and gap, and for each kind of
+//! operation that an analysis covers.
 //!
 //! ```text
 //! DIR/intervals/host=web3/4fd49bd2-21758899616-5e0a913c.wakeups.wakeup.parquet

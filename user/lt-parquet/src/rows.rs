@@ -101,7 +101,7 @@ tables! {
         end_ns: Int,
         /// Duration.
         duration_ns: Int,
-        /// CPU of the end; for `sleep`, of the waker.
+        /// CPU at the end; for `preempted`, the CPU that the thread left; for `sleep`, the waker's CPU.
         cpu: Int,
         /// Thread.
         tid: Int,
@@ -163,6 +163,8 @@ tables! {
         queued_by_tid: Int,
         /// Name of the thread, interrupt, softirq or disk that queued it, or of the function of another work item.
         queued_by_name: Text,
+        /// Descriptor of the system call of a stay, if its file is not known.
+        descriptor: Int,
     }
 
     /// A step of a critical path, or a wait of a chain.
@@ -207,7 +209,7 @@ tables! {
         cause_by: Text,
         /// How the cause is known.
         cause_known: Text,
-        /// Why nothing is known.
+        /// Why the state is not recorded.
         cause_why: Text,
         /// Name in the cause: of a device, an interrupt, a softirq, a cgroup.
         cause_name: Text,
@@ -237,6 +239,10 @@ tables! {
         instance: Text,
         /// Number of this alert in the instance.
         seq: Int,
+        /// File of the system call; null if not certain, or if the call works on no file, or on several.
+        file: Text,
+        /// Descriptor of the system call, if its file is not known.
+        descriptor: Int,
     }
 
     /// An alert.

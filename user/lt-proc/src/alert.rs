@@ -76,7 +76,8 @@ impl<'de> Deserialize<'de> for Reason {
 pub struct Alert {
     /// Number of the alert in its instance; a missing number is a lost alert.
     pub seq: u64,
-    /// When the operation ended, or when its timeout was noticed, `CLOCK_MONOTONIC` ns.
+    /// When the operation ended, `CLOCK_MONOTONIC` ns; for a timeout, when it was noticed; for a
+    /// stack, when the task was switched in.
     pub time: u64,
     /// The instance that raised it.
     pub instance: String,
@@ -86,9 +87,11 @@ pub struct Alert {
     pub reason: Reason,
     /// The delay, ns; the delay so far if the operation has not ended.
     pub delay: u64,
-    /// The threshold that it exceeded, ns; for a timeout, the timeout.
+    /// The threshold of the instance at that time, ns, which a delay with the reason `late` need not
+    /// exceed; for a timeout, the timeout.
     pub threshold: u64,
-    /// The CPU that saw the operation end; for a timeout, any CPU.
+    /// The CPU that saw the operation end; for a stack, the CPU that switched the task in; for a
+    /// timeout, any CPU.
     pub cpu: u64,
     /// The process that owns the operation.
     pub pid: u64,
@@ -254,7 +257,8 @@ fn word(words: &mut impl Iterator<Item = Field>, key: &str) -> Result<String, Pa
 pub enum StreamLine {
     /// A late event.
     Alert(Box<Alert>),
-    /// This many alerts were overwritten before this reader read them.
+    /// This many alerts are missing here: they were overwritten before this reader read them, or
+    /// found no place in the ring.
     Lost(u64),
 }
 

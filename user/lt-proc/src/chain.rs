@@ -36,8 +36,8 @@ pub struct ChainStep {
     pub cpu: Option<u32>,
     /// The CPU that the task waits for until the next step, if it waits for one.
     pub waits_for: Option<u32>,
-    /// For `lock` and `sleep`: the task that ended the wait, as `NAME/TID`, if known. `None` if an
-    /// interrupt ended it.
+    /// For `lock`, `sleep` and `reads`: the task that ended the wait, as `NAME/TID`, if known. `None` if
+    /// an interrupt ended it.
     pub ended_by: Option<String>,
     /// Name of the task in `subject`, or empty.
     pub name: String,

@@ -76,7 +76,7 @@ pub struct Cgroup {
 }
 
 /// The counters of a cgroup at one time. `None`: there is no such counter, or it was not read then.
-/// In a cgroup that had no limit yet, only [`Counters::frozen_usec`] was read.
+/// If a cgroup had no limit and had not been frozen yet, only [`Counters::frozen_usec`] was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Time before the first counter was read, `CLOCK_MONOTONIC` ns.

@@ -38,7 +38,7 @@ impl Value {
         }
     }
 
-    /// Returns the number, if it is a bare decimal number.
+    /// Returns the number, if it is a bare decimal number from 0 to 2^64-1.
     #[must_use]
     pub fn number(&self) -> Option<u64> {
         match self {

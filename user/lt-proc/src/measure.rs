@@ -40,7 +40,7 @@ pub struct Counter {
     pub missing: Option<String>,
 }
 
-/// The runs of a probe that started or ended an event, or all other runs of the probe.
+/// The runs of a probe that started, ended or dropped an event, or all other runs of the probe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MeasuredProbe {
     /// Name of the tracker, such as `wakeup`.

@@ -43,7 +43,7 @@ impl Pending {
     }
 
     /// Returns the current kernel stack of its task, the innermost function first; empty if the
-    /// task runs, or there is no task.
+    /// line has none: for example, the task runs, or there is no task.
     #[must_use]
     pub fn stack(&self) -> Vec<String> {
         crate::alert::frames(&self.fields, STACK)

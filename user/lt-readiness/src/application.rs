@@ -13,7 +13,7 @@ use super::tasks::{self, Task};
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "policy",
-        why: "an ordinary thread waits for the other threads of its CPU; FIFO 99 competes with the kernel",
+        why: "an ordinary thread waits for the other threads of its CPU; hardly any can preempt one at FIFO 99",
         question: policy,
     },
     Row {

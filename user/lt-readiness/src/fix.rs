@@ -3,7 +3,7 @@
 //! The fix for an answer: a command for a root shell, or words of the kernel's command line.
 //!
 //! The words of all rows become one edit of `/etc/default/grub`. The edit is idempotent: it first
-//! removes the same parameters, with any values, from `GRUB_CMDLINE_LINUX` and
+//! removes these parameters, whatever their values, from `GRUB_CMDLINE_LINUX` and
 //! `GRUB_CMDLINE_LINUX_DEFAULT`. It fails if the file has no line `GRUB_CMDLINE_LINUX="..."`.
 
 use std::collections::BTreeMap;

@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "irqbalance",
-        why: "it moves interrupts back onto every CPU that is not banned in its configuration",
+        why: "it moves interrupts back onto any CPU that is not banned",
         question: irqbalance,
     },
     Row {
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "highest priority",
-        why: "at FIFO 99 a task competes with the kernel's migration threads",
+        why: "only a SCHED_DEADLINE or a migration thread can preempt a task at FIFO 99",
         question: highest,
     },
 ];

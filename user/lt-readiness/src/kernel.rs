@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "clock source",
-        why: "reading a clock other than the processor's own takes microseconds",
+        why: "reading a clock outside the processor, such as hpet or acpi_pm, takes microseconds",
         question: clock,
     },
     Row {
@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "debug options",
-        why: "these checks make locks and memory many times slower",
+        why: "these checks slow down locks and memory accesses, some of them many times",
         question: debug_options,
     },
     Row {

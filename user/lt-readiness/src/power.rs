@@ -74,7 +74,7 @@ fn efi(root: &Root, _: &Target) -> Found {
         .rfind(|w| matches!(*w, "runtime" | "noruntime"));
     let off = match asked {
         Some(word) => word == "noruntime",
-        // The default with PREEMPT_RT.
+        // The default of the kernel's configuration, which is off with PREEMPT_RT.
         None => !root.built_with(&["EFI_DISABLE_RUNTIME"])?.is_empty(),
     };
     match off {

@@ -16,7 +16,7 @@ pub(crate) fn header(trackers: &[Tracker], event: fn(&Tracker) -> String) -> Str
     format!("{BY} * Included by latency_tracker.h.\n */\n{events}")
 }
 
-/// A field in the parts of a trace event.
+/// What a field adds to each part of a trace event.
 #[derive(Clone)]
 struct Part {
     entry: String,
@@ -66,7 +66,7 @@ pub(crate) fn event(tracker: &Tracker) -> String {
     )
 }
 
-/// Returns the parts of a field in the trace event; `None` if the event does not have the field.
+/// Returns what a field adds to the trace event; `None` if the event does not have the field.
 fn part(field: &Field) -> Option<Part> {
     let name = &field.name;
     let (c, format, conversion, value) = match &field.ty.c {
@@ -131,8 +131,8 @@ pub(crate) fn lttng_event(tracker: &Tracker) -> String {
     format!("{enums}\nLT_LTTNG_ALERT({name},\n{fields})\n")
 }
 
-/// Returns the declaration of the field's enumeration, which is empty unless its numbers have
-/// words, and the field.
+/// Returns two declarations: of the field's enumeration, and of the field. The first is empty if the
+/// field's numbers have no words.
 fn lttng_field(tracker: &str, field: &Field) -> (String, String) {
     let name = &field.name;
     let mut enumeration = String::new();

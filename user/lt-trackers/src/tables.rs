@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Checks texts that are written by hand against the declarations, and the declarations against
-//! tests/abi.txt, which the test vm/abi got from the module.
+//! tests/abi.txt, which the test vm/abi compares with the module.
 
 use std::path::Path;
 
@@ -43,8 +43,8 @@ pub(crate) fn with_list(path: &str, names: &[String]) -> Result<String> {
     Ok(format!("{before}{begin}{links}.\n{end}{after}"))
 }
 
-/// Compares tests/abi.txt with the page of the ABI: parameters, counters and the fields of a line.
-/// Returns the differences.
+/// Compares tests/abi.txt with the declarations. Returns the parameters and counters that it lacks,
+/// and the fields in its lines that are not declared.
 pub(crate) fn abi(trackers: &[Tracker]) -> Result<Vec<String>> {
     let text = read("tests/abi.txt")?;
     let mut wrong = Vec::new();

@@ -27,8 +27,8 @@ pub(crate) fn files(folder: &str, ending: &str) -> Result<Vec<String>> {
     Ok(paths)
 }
 
-/// Breaks words into lines of at most `width` bytes. All lines but the first start with `indent`,
-/// which does not count.
+/// Breaks words into lines of at most `width` bytes; a longer word has a line of its own. All lines
+/// but the first start with `indent`, which does not count.
 pub(crate) fn filled<T: AsRef<str>>(indent: &str, width: usize, words: &[T]) -> String {
     let mut text = String::new();
     let mut used = 0;

@@ -33,7 +33,7 @@ pub(crate) enum C {
     /// empty; and the value in the text, in which `X` stands for the entry's field.
     Number([String; 4]),
     /// Any other type: the entry, the assignment, the format, the values and LTTng's fields; and
-    /// `FIELD: TYPE; PLACE` for each row in the page of the ABI. See [`fill_in`] for their names.
+    /// `FIELD: TYPE; PLACE` for each row in the page of the ABI. [`fill_in`] replaces names in them.
     Wide([String; 5], Vec<String>),
 }
 

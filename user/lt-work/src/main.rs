@@ -16,8 +16,8 @@ usage: lt-work [-i INSTANCE] begin COOKIE
        lt-work [-i INSTANCE] run COOKIE COMMAND [WORD...]
 
 Marks work for the instances of latency-tracker with end=work, or for one.
-`run` marks it when the command starts and when it has ended, and has its exit
-status; the command also runs if no instance follows the work.
+`run` marks the work when COMMAND starts and when it has ended, and has the exit
+status of COMMAND, which also runs if no instance follows the work.
 ";
 
 fn main() -> ExitCode {

@@ -41,7 +41,7 @@ impl Default for Limits {
 
 /// Whether fewer than nine in ten of `all` operations are close. Emulated processors take turns, and a turn that ends
 /// between two probes widens their gap. A turn may end at any instruction, since the host's disk ends some turns. The
-/// limit is therefore far above the share of turns that end there: a higher share has another cause.
+/// limit is therefore far above the share of turns that end between two probes: a higher share has another cause.
 pub(crate) fn are_too_few(close: usize, all: usize) -> bool {
     (all - close) * 10 > all
 }

@@ -85,7 +85,8 @@ struct Args {
     /// kernel threads that existed before the trace.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["lttng", "tasks", "rule", "profile", "dev"])]
     tree: Option<PathBuf>,
-    /// Fail unless the trace holds at least this many slow requests.
+    /// Fail unless the trace holds at least this many slow requests; with --tree, unless at least
+    /// this many chains agree.
     #[arg(long, value_name = "N", default_value_t = 1)]
     expect_at_least: usize,
     /// Maximum difference of nine in ten delays.
@@ -94,7 +95,7 @@ struct Args {
     /// Maximum difference of any delay.
     #[arg(long, value_name = "DURATION", default_value = "2ms")]
     most: Nanos,
-    /// Print every slow request with its alert.
+    /// Print the delay of each slow request with the delay of its alert; not with --tree.
     #[arg(long, short)]
     verbose: bool,
 }

@@ -16,7 +16,7 @@
 //! - A field is `NAME:SOURCE`, where NAME is the name of the *alert's* field. SOURCE is its place in the trace: `xyz=`
 //!   the word after the last `xyz=`; `#2` the word with that number, from 0; `xyz=..` everything after the first
 //!   `xyz=`, and `#2..` everything from that word on; `@tid`, `@cpu`, `@context` from the head of the line. Commas,
-//!   colons and brackets around a word are dropped, and so are leading zeros of a CPU number. A `0x` before a source
+//!   colons and brackets around a word are dropped, and so are the leading zeros of `@cpu`. A `0x` before a source
 //!   means that the alert's value starts with `0x` and the trace's does not. `tid` alone is `tid:@tid`; likewise `cpu`
 //!   and `context`.
 //! - `EVENT.SOURCE` takes the field from the latest EVENT of the same task. It uses that EVENT up:

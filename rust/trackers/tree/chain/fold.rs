@@ -128,7 +128,7 @@ fn whole<W: Words + ?Sized>(chain: &W, at: usize, used: usize, is: Kind) -> Opti
     Some(Whole { at, end })
 }
 
-/// Folds preemptions until there is room for `places` more, or nothing left to fold. Returns the
+/// Folds preemptions until there is room for `places` more, or nothing is left to fold. Returns the
 /// number of places in use. Steps are not moved across steps that are left out.
 #[cold]
 pub(super) fn fold<W: Words + ?Sized>(chain: &mut W, mut used: usize, places: usize) -> usize {

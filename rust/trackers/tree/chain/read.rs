@@ -20,8 +20,8 @@ pub(crate) enum Shown {
     /// The rivals that had the CPU during that wait.
     Rivals(Rivals),
     /// Number of steps left out, and the time from the step before them to the first step left out.
-    /// If no step follows, the time goes to the last step left out. If the number is 0, the time is
-    /// the excess of times that did not fit.
+    /// If no step follows, the time until the last step left out. If the number is 0, the excess of
+    /// times that did not fit.
     More(u64, u64),
 }
 

@@ -3,8 +3,8 @@
 //! The rivals that kept a task from its CPU: the three that had it for longest, by name.
 //!
 //! ```text
-//!   switch   its places:  the step | parts | name of the task | rivals | rivals | name | name | name
-//!                                                               1, 2     3        of 1, 2, 3
+//!   switch, its places: the step | parts | name of the task | rivals | rivals | name | name | name
+//!                                                             1, 2     3        of 1, 2, 3
 //! ```
 //!
 //! The rivals are summed up in a table with room for a few. If a new rival does not fit, either it

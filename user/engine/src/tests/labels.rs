@@ -22,7 +22,8 @@ use kernel::prelude::*;
 use proptest::prelude::*;
 use std::{cell::Cell, collections::BTreeSet, rc::Rc};
 
-/// Two words of data, of which a label may be a part, one word or both.
+/// Events have two words of data. A label is a part of one word, both words of data, a CPU, or a
+/// stack.
 type Engine = crate::engine::Engine<1, 2, Numa>;
 
 const SEED: Seed = Seed::new(0x1234_5678, 0x9abc_def0);
@@ -252,7 +253,7 @@ fn events_that_timed_out_or_were_found_count_as_without_labels() {
         List(vec![30]).agrees(labels.labelled(0).unwrap().1);
         List(vec![30]).agrees(stats);
         assert_eq!(stats.total(Counter::BeforeStartEnded), 1);
-        // The cell of an odd event serves an ordinary one.
+        // The cell of such an event can be used again.
         pair(&engine, guard, [8, 0], 40);
         List(vec![30, 40]).agrees(stats);
     });

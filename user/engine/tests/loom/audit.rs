@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Audits which orderings the models need: each ordering in the source is removed in turn.
+//! Audits which orderings the models need: each ordering in [`FILES`] is removed in turn, and the
+//! first model that fails is printed.
 //!
 //! This is not a test, but a table for changes of an ordering: if no model notices the removal of
 //! an ordering, the ordering is not needed, or it needs a model. It takes minutes:

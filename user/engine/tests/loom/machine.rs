@@ -26,11 +26,12 @@ pub(crate) struct Model<
     const MEMORY: u64 = { u64::MAX },
 >;
 
-/// A thread of the model on a CPU. No two threads of a model share a CPU.
+/// A thread of the model on a CPU. No two threads of a model take or return cells on one CPU at the
+/// same time.
 pub(crate) struct On(pub(crate) usize);
 
-// SAFETY: No two threads of a model share a CPU, and models free nothing that another thread may
-// access. The topology is constant.
+// SAFETY: The CPU of an `On` never changes, an `On` stays in its thread, and models free nothing
+// that another thread may access. The topology is constant.
 #[expect(unsafe_code, reason = "an unsafe trait")]
 unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> Platform
     for Model<CPUS, NODES, MAP, MEMORY>

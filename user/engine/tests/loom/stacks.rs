@@ -7,7 +7,7 @@
 //! faults, this took half of the time of a few million runs. Neither loom nor generator can keep
 //! stacks. So this program defines `mmap`, `mprotect` and `munmap`, which the linker prefers to the
 //! functions of the C library. They behave like these functions, but keep a stack, with its guard
-//! page, for the next stack of that size instead of unmapping it.
+//! page, for the next stack of that size instead of unmapping it. That stack is then not zeroed.
 //!
 //! The C library does not use these functions for its own memory and threads: it has internal names
 //! for these calls.

@@ -65,6 +65,7 @@ const DELAYS_EXAMPLES: &str = "\
 Examples:
   latency-tracker analyze delays /srv/slow/0001/trace
   latency-tracker analyze delays trace --from +2s --to +2500ms --min 10ms
+  latency-tracker analyze delays trace -i 100ms --top 3
   latency-tracker analyze delays /srv/slow/0001/trace --tid 812
   latency-tracker analyze delays trace --tid xinit --from +2s --to +2500ms
   latency-tracker analyze delays trace --event sched_process_exec:542
@@ -77,16 +78,20 @@ Examples:
   latency-tracker analyze delays trace --tid 812 --csv >812.csv
   latency-tracker analyze delays trace --tid 812 --parquet fleet
 
-Without --tid and --event, each thread has a row, the one with the longest wait
-first: what ended that wait, and the time of the thread by state. The last line
-is the command for the report on the first thread. In a wait, a thread is
-blocked, or waits for a CPU. --depth, --folded, --perfetto, --svg, --parquet,
---max-memory and --low-memory need a thread.
+Without --tid and --event, the threads with the longest waits have a row each
+(see --top): the longest wait, what ended that wait, and the time of the thread
+by state. The last line is the command for the report on the first thread. In a
+wait, a thread is blocked, or waits for a CPU. --depth, --folded, --perfetto,
+--svg, --parquet, --max-memory and --low-memory need a thread.
+
+With -i, each interval of the range has its own report on all threads. A wait
+counts in each interval with the part that is in the interval.
 
 A time is the time= of an alert (ns of CLOCK_MONOTONIC), the time since the
 start of the trace (with a +), the time of day in UTC (14:03:20.5), or the
 name of an event, which stands for the first such event (NAME:TID: of that
-thread).
+thread) or, for --to and --event, for the first one after the start of the
+range.
 
 Before the thread is created, its closest existing ancestor is analyzed. A
 thread is working (in user mode or in system calls), interrupted (by an
@@ -171,9 +176,20 @@ pub(crate) struct DelaysArgs {
     /// End of the range; by default the end of the trace or, if earlier, of the thread.
     #[arg(long, value_name = "TIME|EVENT", value_parser = Point::parse, conflicts_with = "event")]
     pub(crate) to: Option<Point>,
-    /// End the range at the first such event.
+    /// End the range at the first such event after its start.
     #[arg(long, value_name = "NAME[:TID]", value_parser = event)]
     pub(crate) event: Option<Mark>,
+    /// Divide the range into intervals of this length (100ms, 1s), each with a report on all threads.
+    #[arg(
+        short,
+        long,
+        value_name = "TIME",
+        value_parser = of_tables::interval,
+        conflicts_with_all = [
+            "tid", "event", "depth", "folded", "perfetto", "html", "svg", "max_memory", "low_memory", "parquet"
+        ]
+    )]
+    pub(crate) interval: Option<Nanos>,
     /// Show this many of the longest stays in each state, by default 3; without a thread, this many threads, by default
     /// 20.
     #[arg(long, value_name = "COUNT")]

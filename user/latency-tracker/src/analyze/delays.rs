@@ -55,7 +55,7 @@ pub(super) fn run(args: &DelaysArgs, alerts: Alerts) -> Result<Outcome> {
     let search = |model: &Model, finder: &Finder| -> Result<why::Search> {
         let asked = range::asked(model, args, finder)?;
         let (thread, from, to) = (asked.thread, asked.from, asked.to);
-        // Only the text shows what wakers did.
+        // Only the text sums up what a waker did during the wait that it ended.
         let wakers = !args.json && !args.csv && !args.folded;
         Ok(why::Search::delays(model, thread, from, to, wakers))
     };

@@ -676,7 +676,10 @@ pub(super) fn reason(why: Unrecorded) -> (&'static str, Option<u32>) {
         Unrecorded::Unseen => ("unseen", None),
         Unrecorded::Before(cpu) => ("starts-later", Some(cpu)),
         Unrecorded::After(cpu) => ("ends-earlier", Some(cpu)),
-        Unrecorded::Lost(cpu) => ("lost", Some(cpu)),
+        Unrecorded::Lost(cpu) | Unrecorded::NoPackets(cpu) | Unrecorded::Damaged(cpu) => {
+            ("lost", Some(cpu))
+        }
+        Unrecorded::Between(cpu) => ("between-traces", Some(cpu)),
         Unrecorded::NoStream(cpu) => ("no-stream", Some(cpu)),
         Unrecorded::Missing => ("missing", None),
         Unrecorded::Ended => ("ended", None),
@@ -728,7 +731,7 @@ pub(crate) struct CauseJson {
     /// A possible reason, not proved.
     #[serde(skip_serializing_if = "Option::is_none")]
     perhaps: Option<&'static str>,
-    /// The thread of the disk request, if it is a different one.
+    /// The thread of the disk request, if it is not the waiting thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_of: Option<Thread>,
     /// The kernel function in which the thread slept, if it shows the reason.

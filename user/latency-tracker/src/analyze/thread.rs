@@ -10,8 +10,9 @@ use super::words;
 /// Maximum number of threads that an error lists.
 const NAMED: usize = 8;
 
-/// Finds the thread with that number, or with that name at the end of the requested time: a new thread starts with its
-/// parent's name. Returns the thread, the time for which it is recorded, and a note if the choice needs one.
+/// Finds the thread that `text` names: by its number, or by its name at the end of the requested time. An earlier name
+/// may be its parent's, with which a new thread starts. Returns the thread, the time for which it is recorded, and a
+/// note if the choice needs one.
 pub(super) fn named(
     model: &Model,
     text: &str,
@@ -78,7 +79,8 @@ fn choose(
         }
         // Intervals that ended before the requested time were dropped.
         None if spans.is_empty() && model.by_tid(tid).any(is_dead) => {
-            bail!("thread {tid} ended before {from}, the start of the range")
+            let from = from.max(model.span.0);
+            bail!("thread {tid} had ended by {from}, the start of the range")
         }
         None if spans.is_empty() => bail!("no thread {tid} in the trace{}", busiest(model)),
         None => {
@@ -126,7 +128,7 @@ fn not_there(model: &Model, text: &str, from: u64, to: Option<u64>) -> String {
             [one] => format!("thread {text}/{}", one.tid),
             _ => format!("{} threads named {text}", dead.len()),
         };
-        return format!("{who} ended before {from}, the start of the range");
+        return format!("{who} had ended by {from}, the start of the range");
     };
     let describe = |first: ThreadId, count: usize| {
         let number = model.thread(first).map_or(0, |thread| thread.tid);
@@ -247,12 +249,27 @@ mod tests {
             let error = named(&model, text, Some(400), None).unwrap_err();
             assert_eq!(
                 error.to_string(),
-                format!("thread {who} ended before 400, the start of the range")
+                format!("thread {who} had ended by 400, the start of the range")
             );
         }
         let error = named(&model, "nobody", Some(400), None).unwrap_err();
         let expected = "no thread named nobody in the trace from 400 on; ";
         assert!(error.to_string().starts_with(expected), "{error}");
+    }
+
+    #[test]
+    fn a_thread_that_ended_with_the_first_event_is_not_called_missing() {
+        let model = model(&[
+            switch(100, 0, 7, SwitchedOut::Dead, 8),
+            switch(500, 0, 8, S, 0),
+        ]);
+        for (text, who) in [("late", "late/7"), ("7", "7")] {
+            let error = named(&model, text, None, None).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("thread {who} had ended by 100, the start of the range")
+            );
+        }
     }
 
     #[test]

@@ -31,7 +31,8 @@ impl Shown<'_> {
 
     /// `98 % of the delay (604.0ms): victim/525 waited for server/526, which waited for a timer.` If no cause is half
     /// of the time, up to `OTHERS` more are named: `42 % of the delay (420.0ms): ...; 31 %: ...` A sentence follows for
-    /// each wait for a busy disk. `clock` returns the time of day of a time of the trace, if that is known.
+    /// each of these causes that is a wait for a free request of a busy disk. `clock` returns the time of day of a time
+    /// of the trace, if that is known.
     pub(crate) fn verdict_at(&self, clock: &dyn Fn(u64) -> Option<String>) -> Option<String> {
         let took = self.range.1 - self.range.0;
         let named = self.named();

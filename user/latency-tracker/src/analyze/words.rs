@@ -318,17 +318,21 @@ pub(crate) fn unrecorded(why: Unrecorded) -> String {
         Unrecorded::Before(cpu) => format!("the trace of CPU {cpu} starts later"),
         Unrecorded::After(cpu) => format!("the trace of CPU {cpu} ends earlier"),
         Unrecorded::Lost(cpu) => format!("events of CPU {cpu} were lost"),
+        Unrecorded::NoPackets(cpu) => format!("packets of CPU {cpu} are missing"),
+        Unrecorded::Damaged(cpu) => format!("part of the trace of CPU {cpu} cannot be read"),
+        Unrecorded::Between(cpu) => format!("CPU {cpu} is not recorded between two traces"),
         Unrecorded::NoStream(cpu) => format!("the trace has no stream of CPU {cpu}"),
         Unrecorded::Missing => "events are missing, although the trace reports no gap".into(),
         Unrecorded::Ended => "the thread or the trace has ended".into(),
     }
 }
 
-/// How to record what is missing.
+/// How to get a trace that has what is missing.
 pub(super) fn remedy(why: Unrecorded) -> Option<&'static str> {
     match why {
         Unrecorded::Before(_) => Some("use a larger --subbuf-size or --num-subbuf"),
-        Unrecorded::Lost(_) => Some("record with larger buffers"),
+        Unrecorded::Lost(_) | Unrecorded::NoPackets(_) => Some("record with larger buffers"),
+        Unrecorded::Damaged(_) => Some("copy the trace again, or record another"),
         _ => None,
     }
 }
@@ -372,6 +376,31 @@ pub(crate) fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn larger_buffers_are_advised_only_where_they_help() {
+        let larger = Some("record with larger buffers");
+        for (why, text, advice) in [
+            (Unrecorded::Lost(1), "events of CPU 1 were lost", larger),
+            (
+                Unrecorded::NoPackets(1),
+                "packets of CPU 1 are missing",
+                larger,
+            ),
+            (
+                Unrecorded::Damaged(1),
+                "part of the trace of CPU 1 cannot be read",
+                Some("copy the trace again, or record another"),
+            ),
+            (
+                Unrecorded::Between(1),
+                "CPU 1 is not recorded between two traces",
+                None,
+            ),
+        ] {
+            assert_eq!((unrecorded(why).as_str(), remedy(why)), (text, advice));
+        }
+    }
 
     /// After the event of its system call's end, a thread still delivers its signals and runs its task work.
     #[test]

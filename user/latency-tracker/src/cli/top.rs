@@ -25,7 +25,8 @@ away from another reader.
 
 --by sums late operations in each instance: by the task that owns them, by what
 their tracker follows (a disk, a call, a lock), or by the stack of the task in
-the kernel. An operation counts once, with its whole delay.
+the kernel. An operation counts once in a table, with its delay at its last
+alert: the whole delay if it has ended.
 
 Percentiles are upper bounds: at most 1/8 above the true value. So is MAX,
 unless the longest delay since the start of the instance is in the interval.

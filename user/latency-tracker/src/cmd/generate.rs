@@ -147,7 +147,8 @@ const FILES: [(&str, &str); 8] = [
     ),
     (
         "/run/latency-tracker",
-        "what a run has set up, so that the next one can remove it if the run was killed",
+        "state until the next boot: what each run has set up, which a later run removes if that \
+         run was killed; the instances that `apply` has started; the resets of `hist`",
     ),
     (
         "/usr/share/doc/latency-tracker",

@@ -191,7 +191,7 @@ fn counter(key: &str, n: u64) -> Vec<String> {
     vec![format!("  {key}"), value, text.to_string()]
 }
 
-/// Shows all trackers, or only the one with this name, with examples.
+/// Shows all trackers; or only the tracker with this name, and example commands that start it.
 fn show(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> {
     let names = || all.iter().map(|t| t.name.as_str());
     if let Some(name) = name.filter(|name| names().all(|n| n != *name)) {

@@ -144,16 +144,18 @@ fn table(probe: &MeasuredProbe) -> Vec<String> {
 
 /// Names an event that is more frequent in the slowest runs than in the others.
 fn verdict(probe: &MeasuredProbe) -> String {
+    if probe.values.len() <= 1 {
+        return String::new();
+    }
     let events = probe.values.iter().skip(1).filter(|value| value.count > 0);
+    if events.clone().next().is_none() {
+        return "No event was counted: no runs are compared.".to_string();
+    }
     let found: Vec<(&str, Outliers)> = events
         .filter_map(|value| Some((value.counter.as_str(), probe.outliers(&value.counter)?)))
         .collect();
     let Some((_, first)) = found.first() else {
-        return if probe.values.len() > 1 {
-            "No run was much slower than the others.".to_string()
-        } else {
-            String::new()
-        };
+        return "No run was much slower than the others.".to_string();
     };
     let runs = out::plural(first.runs as usize, "run");
     // At least one event per two runs: rarer events cannot explain most slow runs.
@@ -167,7 +169,9 @@ fn verdict(probe: &MeasuredProbe) -> String {
             "The slowest {runs} had more {event} than the others: {:.1} on average, instead of {:.2}.",
             had.mean, had.others
         ),
-        None => format!("The slowest {runs} had no more of any counted event than the others."),
+        None => format!(
+            "No counted event was much more frequent in the slowest {runs} than in the others."
+        ),
     }
 }
 
@@ -212,9 +216,23 @@ bucket 1792 2048 2 0 {slow}
     fn a_rare_event_explains_nothing() {
         assert_eq!(
             verdict(&measured(0).probes[1]),
-            "The slowest 2 runs had no more of any counted event than the others."
+            "No counted event was much more frequent in the slowest 2 runs than in the others."
         );
         assert_eq!(verdict(&measured(0).probes[0]), "");
+    }
+
+    #[test]
+    fn without_an_event_no_runs_are_compared() {
+        let mut probe = measured(16).probes[1].clone();
+        probe.values[0].p99 = 2047;
+        assert_eq!(verdict(&probe), "No run was much slower than the others.");
+        for value in probe.values.iter_mut().skip(1) {
+            value.count = 0;
+        }
+        assert_eq!(
+            verdict(&probe),
+            "No event was counted: no runs are compared."
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   read      the files of all instances  ->  a Reading
-//!   rows      two Readings                ->  a Row for each instance: the interval
+//!   rows      two Readings                ->  a Row for each instance, about the interval
 //!   columns   Rows                        ->  cells, widths, order
 //!   groups    alerts                      ->  late operations by task, subject or stack
 //!

@@ -4,8 +4,8 @@
 
 use lt_proc::{Instance, Stats, TrackerInfo};
 
-/// Returns a clause about the operations that were in flight at the start and are not tracked; `None` if there are
-/// none.
+/// Returns a clause about the operations that were in flight at the start and are not tracked; `None` if the tracker
+/// finds all of them.
 pub(crate) fn unseen(
     instance: &Instance,
     stats: &Stats,
@@ -22,7 +22,7 @@ pub(crate) fn unseen(
             Some("of the calls in flight before its start, only those whose task slept are tracked")
         }
         "lock" => Some(
-            "of the waits in flight before its start, only those of tasks asleep for a mutex are tracked",
+            "of the waits in flight before its start, only those of tasks asleep for a mutex are tracked; on PREEMPT_RT, none is",
         ),
         _ => Some("not all operations in flight before its start are tracked"),
     }
@@ -50,6 +50,11 @@ mod tests {
             unseen(&instance("syscall"), &stock, None)
                 .unwrap()
                 .contains("slept")
+        );
+        assert!(
+            unseen(&instance("lock"), &stock, None)
+                .unwrap()
+                .ends_with("on PREEMPT_RT, none is")
         );
         assert!(
             unseen(&instance("block"), &none, None)

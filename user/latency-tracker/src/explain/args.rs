@@ -36,9 +36,9 @@ The file that --html writes is a page to send to a colleague: the explanation,
 the path, the same activity as a time line, and tables. It needs no network.
 The picture of --svg is this time line, for each alert.
 
---parquet writes the alerts, and the steps of the paths of the explained ones,
-as tables for SQL over many hosts, which only you may read. A second run for
-the same trace replaces the rows of the first.";
+--parquet writes tables for SQL over many hosts: the alerts, and the steps of
+the paths of the explained ones. Only you may read these files. A second run
+for the same trace replaces the rows of the first.";
 
 /// Explains why something was late, from the trace around it.
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use lt_common::seconds::seconds;
 use lt_proc::Nanos;
@@ -71,11 +72,16 @@ pub(crate) struct Source {
     pub(crate) span: SpanArgs,
 }
 
+/// A parser of `--minutes`: the module keeps a profile for each of these times.
+fn minutes() -> impl TypedValueParser<Value = u8> {
+    PossibleValuesParser::new(["1", "5", "15"]).try_map(|minutes| minutes.parse::<u8>())
+}
+
 /// Selects the time that the profile covers.
 #[derive(Debug, Args)]
 pub(crate) struct SpanArgs {
-    /// The last 1, 5 or 15 minutes, instead of the time since the last reset.
-    #[arg(short, long, value_parser = clap::value_parser!(u8).range(1..=15))]
+    /// How many of the last minutes, instead of the time since the last reset.
+    #[arg(short, long, value_parser = minutes())]
     pub(crate) minutes: Option<u8>,
     /// The profile that the last reset ended.
     #[arg(long, conflicts_with = "minutes")]

@@ -11,7 +11,7 @@ use super::args::ShowArgs;
 
 pub(crate) fn run(root: &ProcRoot, args: &ShowArgs) -> Result<Outcome> {
     let name = super::instance(root, args.source.name.as_deref())?;
-    let mut span = args.source.span.span()?;
+    let mut span = args.source.span.span();
     if args.reset {
         // Shows exactly the profile that the reset ended.
         root.reset_profile(&name)?;
@@ -56,7 +56,7 @@ fn lines(name: &str, profile: &Profile, all: bool) -> Vec<String> {
     lines
 }
 
-/// Formats a count in at most five characters.
+/// Formats a count, in at most five characters if it is below 10^16.
 fn short(count: u64) -> String {
     const UNITS: [(u64, &str); 4] = [
         (1_000_000_000_000, "T"),

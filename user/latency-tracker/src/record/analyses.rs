@@ -3,7 +3,7 @@
 //! The kernel events that each analysis of `latency-tracker analyze` reads, and the buffers to record them.
 //!
 //! The events that an analysis of tables needs are in one list, [`Subject`], from which both `analyze` and `record` take
-//! them. Here are events that only add to its result.
+//! them. This file lists events that only add to the result of such an analysis, and the events of `path` and `delays`.
 
 use lt_common::lttng::Buffers;
 use lt_common::lttng::events::{

@@ -58,8 +58,8 @@ A capture is a numbered directory:
   trace/           the trace, for babeltrace2; Trace Compass needs
                    --trace-format ctf-1.8
   alert.json       the alerts
-  evidence.json    facts that a trace cannot contain: limits of the late task's
-                   cgroups, and their counters before and after the delay
+  evidence.json    facts that a trace cannot contain, such as limits of the
+                   late task's cgroups, and counters before and after the delay
   explanation.txt  the causes of the three longest delays, from the trace
 
 --parquet writes the alerts of each capture, and the paths of the alerts that

@@ -47,8 +47,8 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// Measures the trace in the directory `trace`, which a recorder had written `sampled` after its start. `extra` are
-    /// the events that `--lean` leaves out.
+    /// Measures the trace in the directory `trace`. `sampled` is the running time of the recorder at this sample, and
+    /// `extra` are the events that `--lean` leaves out.
     pub(crate) fn measure(
         trace: &Path,
         buffers: Buffers,

@@ -40,7 +40,7 @@ const COMPLETE: [&str; 31] = [
     "work_free",
 ];
 
-/// Counters that show a loss. A name with a tracker is for that tracker alone.
+/// Counters of missing operations and alerts. A name with a tracker is for that tracker alone.
 const MISSING: [(&str, &str); 36] = [
     (
         "full",

@@ -35,7 +35,8 @@ stack=32, and removed at the end, as by `latency-tracker run`.
 
 Only operations that took longer than the threshold, or timed out, raise an
 alert, so all sums are of late operations. Each operation counts once, with its
-whole delay. The longest total is first.
+whole delay, or its delay so far if it has not ended. The longest total is
+first.
 
 With ustack=1, the functions of the program that waited follow those of the
 kernel: for offcpu, syscall and block. Names are looked up as alerts are read.

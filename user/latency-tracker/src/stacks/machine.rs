@@ -37,7 +37,7 @@ struct Report<'a> {
     /// All operations that ended, late or not; null unless the instance is of this run.
     ended: Option<Ended>,
     stacks: Vec<Row<'a>>,
-    /// Operations in flight at the end, and not in `stacks`.
+    /// Operations that were in flight at the end for longer than the threshold, and are not in `stacks`.
     in_flight: Vec<Row<'a>>,
     /// The counters of missing or incomplete data that are not 0.
     missing: BTreeMap<String, u64>,

@@ -314,9 +314,9 @@ pub(super) fn measure(
     })
 }
 
-/// Leaves out counters that are 0, and the counter of alerts that any reader has missed: this run counts the
-/// alerts that it misses itself. If the kernel has counted the operations, the sums do
-/// not depend on alerts, so the counters of missing alerts are left out, too.
+/// Leaves out counters that are 0, and `overruns`, which counts the alerts that any reader has missed: this run has a
+/// count of its own misses. If the kernel has counted the operations, the sums do not depend on alerts, so the counters
+/// of missing alerts are left out, too.
 fn others<'a>(
     counted: impl Iterator<Item = (&'a str, u64, &'static str)>,
     is_counted: bool,

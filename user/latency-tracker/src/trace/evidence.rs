@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The files of a capture next to its trace; `evidence.json`.
+//! Finds the files of a capture that are next to its trace, and reads `evidence.json`.
 
 use std::ffi::OsStr;
 use std::fs;

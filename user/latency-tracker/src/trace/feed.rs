@@ -121,7 +121,7 @@ fn has_locked(alert: &Alert) -> bool {
 
 /// Parses a list of CPUs as in `/proc/PID/status`: `0-2,5`.
 fn cpus_of(list: &str) -> Option<Vec<u32>> {
-    /// Maximum number of CPUs in a valid list.
+    /// Maximum number of CPUs: a range is cut off after this many, and a list with more is invalid.
     const MOST: usize = 8192;
     let mut cpus = Vec::new();
     for part in list.trim().split(',') {
@@ -222,7 +222,9 @@ pub(crate) fn scan(
                 }
                 steps.see(time, event);
             }
-            Got::Lost { time, cpu, until } => steps.lost(time, cpu, until),
+            Got::Lost {
+                time, cpu, until, ..
+            } => steps.lost(time, cpu, until),
         }
         ControlFlow::Continue(())
     });
@@ -242,6 +244,7 @@ enum Got<'a> {
         time: u64,
         cpu: u32,
         until: u64,
+        kind: Missing,
     },
 }
 
@@ -401,8 +404,17 @@ impl Source {
         let done = self.each(interrupted, |told, got| {
             let event = match got {
                 Got::Event(event) => event,
-                Got::Lost { time, cpu, until } => {
-                    let what = What::Lost { until };
+                Got::Lost {
+                    time,
+                    cpu,
+                    until,
+                    kind,
+                } => {
+                    let what = match kind {
+                        Missing::Events => What::Lost { until },
+                        Missing::Packets => What::NoPackets { until },
+                        Missing::Rest => What::Damaged { until },
+                    };
                     pass.builder.feed(&Event { time, cpu, what });
                     return ControlFlow::Continue(());
                 }
@@ -450,7 +462,7 @@ impl Source {
             // A gap comes after the events at its start, such as the last event of a packet that is cut off.
             while let Some(gap) = pass.gaps.next_if(|gap| gap.from < time) {
                 let (time, cpu, until) = (gap.from, gap.cpu, gap.until);
-                let what = What::Lost { until };
+                let what = What::Between { until };
                 pass.builder.feed(&Event { time, cpu, what });
             }
             pass.fed += 1;
@@ -510,7 +522,13 @@ impl Source {
                         let frequency = self.frequencies.get(lost.trace).copied();
                         let at = |cycles| nanoseconds(cycles, frequency.unwrap_or(SECOND));
                         let (time, until) = (at(lost.cycles.0), at(lost.cycles.1));
-                        if each(told, Got::Lost { time, cpu, until }).is_break() {
+                        let got = Got::Lost {
+                            time,
+                            cpu,
+                            until,
+                            kind: lost.what,
+                        };
+                        if each(told, got).is_break() {
                             break;
                         }
                     }
@@ -552,7 +570,7 @@ pub(super) mod tests {
     use std::process::Command;
 
     use lt_model::tables::Seen;
-    use lt_model::{CallFile, Events, ThreadId, why};
+    use lt_model::{CallFile, Events, ThreadId, Unrecorded, why};
 
     use super::*;
 
@@ -659,6 +677,8 @@ pub(super) mod tests {
         let dir = traces();
         let alone = told(&dir.path().join("all"));
         assert!(alone.lost > 0);
+        let mut gaps = alone.model.gaps();
+        assert!(gaps.any(|(cpu, _, why)| why == Unrecorded::Lost(cpu)));
         let both = dir.path().join("both");
         fs::create_dir(&both).unwrap();
         for trace in ["all", "ust"] {
@@ -809,6 +829,8 @@ pub(super) mod tests {
             "{said:?}"
         );
         assert_eq!((one.damaged, one.model.span), (1, whole.model.span));
+        let mut gaps = one.model.gaps();
+        assert!(gaps.any(|(cpu, _, why)| why == Unrecorded::Damaged(cpu)));
         assert!(one.events < whole.events && one.events > whole.events * 3 / 4);
         bytes[4 * PACKET + 8000..4 * PACKET + 9000].fill(0xff);
         fs::write(&file, &bytes).unwrap();

@@ -284,9 +284,9 @@ pub(super) fn releases(reader: &Reader) -> Vec<Release> {
         .collect()
 }
 
-/// Whether arm64 kernels recorded all kernel traces. Since Linux 5.10, each of their interrupts has a handler,
-/// even an interrupt that comes from no device. perf names the machine in a trace. LTTng does not, so its trace
-/// counts only in the boot that recorded it.
+/// Whether arm64 kernels of Linux 5.10 or later recorded all kernel traces. In these kernels, each interrupt has a
+/// handler, even an interrupt that comes from no device. perf names the machine in a trace. LTTng does not, so a trace
+/// of LTTng counts only if this machine is arm64 and recorded the trace since its last boot.
 pub(super) fn has_no_vectors(reader: &Reader, kernels: &[bool]) -> bool {
     let this = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let is_of_this_boot = |trace: &Trace| {
@@ -321,6 +321,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use lt_model::Class::Working;
+    use lt_model::{Interval, Model, State, Thread, Unrecorded};
 
     use crate::trace::Told;
     use crate::trace::feed::{read, tests::traces};
@@ -546,6 +547,22 @@ mod tests {
         );
     }
 
+    /// The threads, with one reason wherever their activity is not recorded.
+    fn without_reasons(model: &Model) -> Vec<Thread> {
+        let interval = |interval: Interval| Interval {
+            state: match interval.state {
+                State::Unknown(_) => State::Unknown(Unrecorded::Missing),
+                state => state,
+            },
+            ..interval
+        };
+        let mut threads = model.threads.clone();
+        for thread in &mut threads {
+            thread.intervals = thread.intervals.iter().map(interval).collect();
+        }
+        threads
+    }
+
     #[test]
     fn what_is_between_two_traces_is_not_known() {
         let dir = two_parts(-1);
@@ -558,7 +575,7 @@ mod tests {
                 && said[0].ends_with(", and 1 other time"),
             "{said:?}"
         );
-        // The result is the same as if packets of one trace were missing.
+        // The result is the same as if packets of one trace were missing, except for the reason.
         for channel in ["channel_0", "channel_1"] {
             let file = dir.path().join("compact/kernel").join(channel);
             let mut bytes = fs::read(&file).unwrap();
@@ -569,6 +586,15 @@ mod tests {
         let missing = told(&dir.path().join("compact")).unwrap();
         assert_ne!(missing.model.processors, whole.model.processors);
         assert_eq!(parts.model.processors, missing.model.processors);
-        assert_eq!(parts.model.threads, missing.model.threads);
+        assert_eq!(
+            without_reasons(&parts.model),
+            without_reasons(&missing.model)
+        );
+        let has = |told: &Told, reason: fn(u32) -> Unrecorded| {
+            let mut gaps = told.model.gaps();
+            gaps.any(|(cpu, _, why)| why == reason(cpu))
+        };
+        assert!(has(&parts, Unrecorded::Between) && !has(&parts, Unrecorded::NoPackets));
+        assert!(has(&missing, Unrecorded::NoPackets) && !has(&missing, Unrecorded::Between));
     }
 }

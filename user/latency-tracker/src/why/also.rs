@@ -10,13 +10,13 @@ use lt_proc::Alert;
 use crate::explain::alone::{is_inside, took, what};
 use crate::explain::owner;
 
-/// Maximum number of threads that are listed.
+/// Maximum number of operations that are listed.
 const MOST: usize = 5;
 
-/// Lists the longest late operation of each thread, except `late` and the operations within it. The thread of `late`
-/// may be listed, too. `lost` is the number of alerts that may be missing. `takes_pids` is whether `why -p` takes a PID
-/// here, which is not the case inside a PID namespace. `clock` returns the time of day of a time of `CLOCK_MONOTONIC`.
-/// Empty if there is no other late operation.
+/// Lists the longest late operation of each thread, and each operation of an idle CPU or an unknown task, except `late`
+/// and the operations within it. The thread of `late` may be listed, too. `lost` is the number of alerts that may be
+/// missing. `takes_pids` is whether `why -p` takes a PID here, which is not the case inside a PID namespace. `clock`
+/// returns the time of day of a time of `CLOCK_MONOTONIC`. Empty if there is no other late operation.
 pub(super) fn lines(
     late: &Alert,
     alerts: &[Alert],
@@ -42,8 +42,15 @@ pub(super) fn lines(
         out::wrap(&out::printable(&text), 2)
     };
     let mut lines: Vec<String> = others.iter().take(MOST).flat_map(also).collect();
-    if let more @ 1.. = others.len().saturating_sub(MOST) {
-        lines.push(format!("  and {}", out::plural(more, "more thread")));
+    let left = others.get(MOST..).unwrap_or_default();
+    let unknown = left.iter().filter(|alert| alert.tid == 0).count();
+    for (more, what, of) in [
+        (left.len() - unknown, "more thread", ""),
+        (unknown, "more operation", " of idle CPUs or unknown tasks"),
+    ] {
+        if more > 0 {
+            lines.push(format!("  and {}{of}", out::plural(more, what)));
+        }
     }
     if lost > 0 && !lines.is_empty() {
         let lost = out::plural(usize::try_from(lost).unwrap_or(usize::MAX), "alert");
@@ -142,7 +149,7 @@ mod tests {
     fn threads_with_the_longest_operations_are_listed_and_the_others_counted() {
         let late = alert("syscall", ORDERS, (50, 300));
         let of = |tid| alert("syscall", (tid, "x"), (200 - tid, 300));
-        let alerts: Vec<Alert> = (1..=7).map(of).collect();
+        let mut alerts: Vec<Alert> = (1..=7).map(of).collect();
         let all = lines(&late, &alerts, 0, true);
         assert_eq!(all.len(), 7);
         assert_eq!(all[0], "  also late: x/7, pread64, 107.0ms");
@@ -152,6 +159,12 @@ mod tests {
             all[6].ends_with(" x/7: latency-tracker why -p 7"),
             "{all:?}"
         );
+        let idle = |begin| alert("offcpu", (0, "swapper/1"), (begin, 300));
+        alerts.extend([280, 290].map(idle));
+        let more = lines(&late, &alerts, 0, true);
+        assert_eq!(more[..6], all[..6]);
+        let expected = "  and 2 more operations of idle CPUs or unknown tasks";
+        assert_eq!(more[6..], [expected, all[6].as_str()]);
     }
 
     #[test]

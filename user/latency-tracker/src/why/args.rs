@@ -64,8 +64,8 @@ if it has the same name.
 with no pause longer than 4.41ms; before that, it had been idle for 18.40ms`:
 from that time of day on (in UTC), the disk always had a request, except in
 short pauses. With `at least` or `or earlier`, it may have been busy before,
-which the trace does not show. The sentence follows only a wait for a free tag
-or, because of a lack of tags or of throttling, for a free request.
+which the trace does not show. The sentence follows only a wait for a free tag,
+or for a free request, whose reason is a lack of tags or throttling.
 
 `Still running: archiver (193, 195), process start 10:13:38`: of the threads
 with such requests, these still exist at the end of the run; up to four are

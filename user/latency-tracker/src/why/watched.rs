@@ -113,8 +113,8 @@ pub(super) struct Delays {
 
 impl Delays {
     fn read(root: &ProcRoot, name: &str) -> Result<Self> {
-        // The open and the reads are operations of this run themselves. The histogram counts its own open, which ends
-        // before this time, but not the reads, which end after it.
+        // Opening and reading the files are operations of this run. The histogram counts its own open, which ends
+        // before `time`, but not the reads, which end later.
         let (histogram, time) = root.histogram_at(name, clock::monotonic)?;
         Ok(Self {
             histogram,
@@ -344,8 +344,8 @@ impl<'a> Watched<'a> {
         Ok(seen)
     }
 
-    /// The recorded sleeps of the thread within a late operation, except those in `known` and late sleeps. Their stacks
-    /// show where the thread slept.
+    /// The recorded sleeps of the thread within a late operation, except those in `known`. Their stacks show where the
+    /// thread slept.
     pub(super) fn sleeps(&mut self, late: &Alert, known: &[Alert]) -> Result<Vec<Alert>> {
         let mut sleeps: Vec<Alert> = Vec::new();
         let watches = self.instances.iter().chain(&self.stacks);
@@ -444,8 +444,8 @@ impl<'a> Watched<'a> {
         ))
     }
 
-    /// The operations in flight for longer than `over`, except sleeps that may wait for work. System calls are last,
-    /// since a read, for example, may also wait for work. Otherwise, the oldest is first.
+    /// The operations in flight for longer than `over`, except operations of this run, and sleeps that may wait for
+    /// work. System calls are last, since a read, for example, may also wait for work. Otherwise, the oldest is first.
     pub(super) fn stuck(&self, over: Nanos) -> Vec<(&'static str, Pending)> {
         let watches = self.instances.iter();
         let mut stuck: Vec<_> = watches

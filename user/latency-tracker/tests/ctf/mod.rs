@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Small traces of disk requests, locks, work items, reclaim and packets, as LTTng's kernel tracer writes them (CTF 1.8).
-//! Events of packets that only perf records have perf's names.
+//! Some events of network packets have perf's names.
 
 use std::fs;
 use std::path::Path;
@@ -273,7 +273,7 @@ pub(crate) fn packets(directory: &Path) {
     events.write(directory);
 }
 
-/// Writes a trace of one packet.
+/// Writes a trace whose stream is one CTF packet.
 fn write(directory: &Path, body: &[u8], last: u64) {
     let bits = 8 * (8 + 6 * 8 + 4 + body.len() as u64);
     let mut bytes = Vec::new();

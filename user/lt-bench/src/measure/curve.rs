@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(
             (whole.count(), whole.max),
             (12, None),
-            "what one does not know"
+            "one part has no maximum"
         );
     }
 

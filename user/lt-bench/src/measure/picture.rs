@@ -162,7 +162,7 @@ impl Axes {
     }
 }
 
-/// Returns where a curve ends: at its longest sample, or at its last bin.
+/// Returns where a curve ends: at its longest sample or, if that is unknown, at the end of its last bin.
 fn end(curve: &Curve) -> Option<u64> {
     curve
         .max

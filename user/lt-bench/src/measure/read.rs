@@ -9,8 +9,9 @@
 //! our own -o x.json, x.txt      JSON and the table of this crate
 //! ```
 //!
-//! A row of another tool counts the samples of N units, rounded down. Its bins are assumed to be one
-//! unit wide: if a tool leaves out empty rows, as rtla does, the rows do not show the width.
+//! In the table of another tool, row N counts the samples that take N units, rounded down. Its bins
+//! are assumed to be one unit wide: if a tool leaves out empty rows, as rtla does, the rows do not
+//! show the width.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ pub enum Unreadable {
          --histfile, of `oslat --json`, or of `latency-tracker bench`"
     )]
     Unknown,
-    /// JSON of another shape.
+    /// Invalid JSON, JSON of another shape, or bins in the wrong order.
     #[error("JSON, but not a known histogram: {0}")]
     Json(String),
     /// An invalid line.
@@ -47,7 +48,7 @@ pub enum Unreadable {
 /// Reads all histograms of a file.
 ///
 /// # Errors
-/// Names the error and its line.
+/// Names what is wrong and, in a table, its line.
 pub fn read(text: &str) -> Result<Vec<Curve>, Unreadable> {
     let curves = match text.trim_start().starts_with('{') {
         true => json(text)?,
@@ -83,7 +84,7 @@ struct Thread {
     cycles: Option<u64>,
 }
 
-/// The output of `bench loop --json` and `bench timer --json`.
+/// The output of `bench loop --json`, `bench timer --json` and `bench rate --json`.
 #[derive(Deserialize)]
 struct Ours {
     series: Vec<Series>,

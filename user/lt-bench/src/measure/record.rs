@@ -2,10 +2,10 @@
 
 //! The samples of one loop: counted, summed up and put into bins, in constant memory.
 //!
-//! Sums are integers, so they are exact for any number of samples, and the bins add up to that
-//! number. The usual one-pass formula (Welford's) divides for each sample, which would take longer
-//! than everything else in the loop, and rounds each time. A sum of squares needs 128 bits: the
-//! square of 2^64 - 1 ns, 584 years, just fits.
+//! Sums are integers, so they do not round, and the bins add up to the number of samples. The usual
+//! one-pass formula (Welford's) divides for each sample, which would take longer than everything else
+//! in the loop, and rounds each time. A sum of squares needs 128 bits: the square of 2^64 - 1 ns, 584
+//! years, just fits.
 //!
 //! The bins are the bins of the module's histograms: one for each ns below 8, then eight for each
 //! power of two. They take less than 4 KiB, so that recording a sample does not itself cause cache
@@ -92,7 +92,7 @@ impl Record {
         }
     }
 
-    /// Adds the gaps that the kernel found. The kernel uses the same bins.
+    /// Adds the samples of a slice of the kernel's loop, which uses the same bins.
     pub fn add_slice(&mut self, slice: &Slice) {
         self.count += slice.loops;
         self.min = self.min.min(slice.min);

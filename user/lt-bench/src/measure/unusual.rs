@@ -94,8 +94,9 @@ fn rank(counter: &Counter) -> u8 {
     }
 }
 
-/// Returns the counters that are larger in the second reading. An interrupt that is only in the
-/// second reading was just requested, and started at 0.
+/// Returns the counters that are larger in the second reading; none if the first reading is empty.
+/// An interrupt that is only in the second reading was just requested, and started at 0. Any other
+/// counter that is only there is left out: its earlier value is unknown.
 fn grown(before: &Counts, after: &Counts) -> impl Iterator<Item = (Counter, u64)> {
     after.0.iter().filter_map(|(counter, now)| {
         let by = now.saturating_sub(before.get(counter).unwrap_or(0));

@@ -14,8 +14,9 @@ use lt_proc::Nanos;
 use lt_readiness::Cpus;
 
 pub(crate) const EXAMPLES: &str = "\
-Exit status: 0 rate found, 1 error or ended early, 2 failed: no rate found, or
-events are lost at every rate, at --rate, or below --min.
+Exit status: 0 rate found, 1 error or ended early, 2 failed: no rate found,
+events lost at every rate or at --rate, a lossless rate below --min, or more
+events in the trace than were generated.
 
 Examples:
   latency-tracker bench rate
@@ -73,7 +74,7 @@ pub(crate) struct RateArgs {
     /// The directory for LTTng's traces, which are removed after each run.
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub(crate) traces: PathBuf,
-    /// Also write the result (.json), or the times of events at full rate (.svg, .txt). Repeatable.
+    /// Also write the result (.json), or the times of events at full rate or at --rate (.svg, .txt). Repeatable.
     #[arg(short, long, value_name = "FILE", value_parser = output)]
     pub(crate) output: Vec<PathBuf>,
     /// Print one JSON object instead of text.
@@ -118,7 +119,7 @@ impl RateArgs {
         })
     }
 
-    /// Checks the rules that clap cannot express.
+    /// Checks the rule that clap cannot express: a kernel channel has a read timer.
     pub(crate) fn check(&self) -> Result<()> {
         // Without the timer, the consumer of a kernel channel sleeps forever, and `lttng stop`
         // waits for it.
@@ -130,7 +131,7 @@ impl RateArgs {
         Ok(())
     }
 
-    /// Returns the modes, without duplicates.
+    /// Returns the period of the read timer in each mode, without duplicates.
     pub(crate) fn read_timers(&self) -> Vec<Duration> {
         let asked: Vec<Duration> = self.read_timer.iter().map(|t| (*t).into()).collect();
         let mut all: Vec<Duration> = Vec::new();

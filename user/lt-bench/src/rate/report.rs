@@ -282,7 +282,7 @@ impl<'a> Report<'a> {
         let untold = runs().filter(|run| run.untold > 0).count();
         if untold > 0 {
             out::line(&format!(
-                "In {untold} of {} more events were missing than LTTng's counters show.",
+                "In {untold} of {}, more events were missing than LTTng's counters and the trace show.",
                 out::plural(runs().count(), "run")
             ))?;
         }

@@ -259,7 +259,8 @@ impl Runner<'_> {
         Ok(Some((run, made)))
     }
 
-    /// Generates events on the CPU under test, in a separate thread; `None` if a signal ended it.
+    /// Generates events on the CPU under test, in a separate thread or, for events of user space, in a separate
+    /// process. `None` if a signal ended it.
     fn make(&self, plan: &Plan) -> Result<Option<Made>> {
         if let Some(ust) = &self.ust {
             return ust.borrow_mut().make(plan, self.signals);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Settings that the kernel accepts although they cannot raise an alert, and hints about refused settings.
+//! Settings that the kernel accepts although they cannot raise an alert, or match nothing at present, and hints about
+//! refused settings.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,7 @@ use lt_proc::{Setting, TrackerInfo, parse_duration};
 
 use super::meant;
 
-/// Returns why these settings can never raise an alert, if they cannot.
+/// Returns why these settings can never raise an alert, if their `threshold` and `max` rule it out.
 pub(super) fn contradiction(settings: &[Setting]) -> Option<String> {
     let time = |key: &str| {
         let setting = settings.iter().rfind(|setting| setting.key == key)?;

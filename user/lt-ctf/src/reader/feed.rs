@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::ahead::{Ahead, Job};
 use crate::error::Result;
 use crate::schema::Schema;
-use crate::stream::{Batch, Lost, Origin, Record, Stream};
+use crate::stream::{Batch, Lost, Origin, Record, Start, Stream};
 
 pub(super) struct Feed {
     pub(super) origin: Origin,
@@ -149,12 +149,12 @@ impl Feed {
     }
 
     /// Restarts reading at this packet. The threads must not have the job.
-    pub(super) fn rewind(&mut self, at: (usize, u64)) {
+    pub(super) fn rewind(&mut self, start: Start) {
         if let Some(job) = &mut self.job {
-            job.stream.rewind(at);
+            job.stream.rewind(start);
         }
         self.batch.clear();
-        self.batch.at = at;
+        self.batch.at = start.at;
         self.lost = None;
         self.next = 0;
         self.until = 0;

@@ -132,14 +132,15 @@ pub struct Field {
 /// How the value of a field is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// A little-endian integer of whole bytes that always starts on a byte boundary; it is this many bits shorter than
-    /// 64.
+    /// An unsigned little-endian integer of whole bytes that always starts on a byte boundary; it is this many bits
+    /// shorter than 64.
     Unsigned(u32),
-    /// Likewise, but signed.
+    /// A signed little-endian integer of whole bytes that always starts on a byte boundary; it is this many bits
+    /// shorter than 64.
     Signed(u32),
     /// UTF-8 text of fixed size, in bytes.
     Text(u32),
-    /// The node of the field tells.
+    /// As the kind of the field's node requires.
     Node,
 }
 

@@ -5,11 +5,20 @@
 use super::{Origin, PAGE, Packet, Stream};
 use crate::schema::Schema;
 
+/// The start of a packet, by default of the first one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Start {
+    /// The index of its file in the stream, and its offset in the file, in bytes.
+    pub(crate) at: (usize, u64),
+    /// The counter of discarded events in the packet before it.
+    discarded: Option<u64>,
+}
+
 /// Starts of packets, by time: all packets, or every second, fourth, ... if the stream has very
 /// many.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    entries: Vec<(i64, (usize, u64))>,
+    entries: Vec<(i64, Start)>,
     every: u64,
     seen: u64,
 }
@@ -19,7 +28,7 @@ impl Index {
     /// quickly.
     const MOST: usize = 16 << 10;
 
-    fn push(&mut self, begin: i64, at: (usize, u64)) {
+    fn push(&mut self, begin: i64, start: Start) {
         self.every = self.every.max(1);
         if self.seen.is_multiple_of(self.every) {
             if self.entries.len() >= Self::MOST {
@@ -31,16 +40,17 @@ impl Index {
                 self.every *= 2;
             }
             if self.seen.is_multiple_of(self.every) {
-                self.entries.push((begin, at));
+                self.entries.push((begin, start));
             }
         }
         self.seen += 1;
     }
 
-    /// Returns the last known packet that starts at `time` or before.
-    pub(crate) fn before(&self, time: i64) -> Option<(usize, u64)> {
-        let after = self.entries.partition_point(|(begin, _)| *begin <= time);
-        let entry = self.entries.get(after.checked_sub(1)?)?;
+    /// Returns the last known packet that starts before `time`. If a packet starts at `time`, the last event of the
+    /// packet before it may have the same time.
+    pub(crate) fn before(&self, time: i64) -> Option<Start> {
+        let next = self.entries.partition_point(|(begin, _)| *begin < time);
+        let entry = self.entries.get(next.checked_sub(1)?)?;
         Some(entry.1)
     }
 }
@@ -109,20 +119,27 @@ impl Origin {
         }
     }
 
-    /// Returns an index of the packets of this stream, up to the first unreadable packet.
+    /// Returns an index of the readable packets of this stream.
     pub(crate) fn packets(&self, schema: &Schema) -> Index {
         let mut index = Index::default();
         let mut walker = self.walker(schema);
-        while let Ok(true) = walker.next_packet(schema) {
+        loop {
+            match walker.next_packet(schema) {
+                Ok(true) => {}
+                Ok(false) => return index,
+                // The next file may be readable.
+                Err(_) => continue,
+            }
             if let Some(begin) = walker.packet.begin {
-                index.push(
-                    walker.nanoseconds(begin),
-                    (walker.packet.part, walker.packet.offset),
-                );
+                let before = walker.before.as_ref();
+                let start = Start {
+                    at: (walker.packet.part, walker.packet.offset),
+                    discarded: before.and_then(|before| before.discarded),
+                };
+                index.push(walker.nanoseconds(begin), start);
             }
             walker.cycles = 0;
         }
-        index
     }
 }
 
@@ -146,13 +163,16 @@ impl Stream {
     }
 
     /// Restarts reading at this packet.
-    pub(crate) fn rewind(&mut self, at: (usize, u64)) {
-        self.at = at;
+    pub(crate) fn rewind(&mut self, start: Start) {
+        self.at = start.at;
         self.limit = 0;
         self.ready = false;
         self.packet = Packet::default();
         self.before = None;
-        self.discarded = self.earlier.filter(|_| at == (0, 0));
+        self.discarded = match start.at {
+            (0, 0) => self.earlier,
+            _ => start.discarded,
+        };
         self.has_packet = false;
         self.lost.clear();
         self.rest = None;

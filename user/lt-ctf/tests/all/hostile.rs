@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Hostile traces: each must be rejected or read quickly, and with little memory.
+//! Hostile traces: each must be rejected or read quickly, without the memory that it pretends to need.
 
 use std::time::{Duration, Instant};
 

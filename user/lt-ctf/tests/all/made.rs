@@ -226,7 +226,7 @@ pub fn rest(reader: &mut Reader) -> Vec<String> {
     some(reader, usize::MAX)
 }
 
-/// Returns at most this much of what the reader reports.
+/// Returns the next items and errors that the reader reports, at most `count`.
 pub fn some(reader: &mut Reader, count: usize) -> Vec<String> {
     let mut told = Vec::new();
     let mut errors = 0;

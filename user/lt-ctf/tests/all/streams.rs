@@ -153,6 +153,62 @@ fn streams_and_traces_are_merged_by_time() {
     }
 }
 
+/// An event may have the time at which the next packet starts. A loss is the difference of the counters of two packets.
+#[test]
+fn after_seeking_no_event_and_no_loss_is_missing() {
+    let dir = Dir::new();
+    let facts = |number, lost, begin, end| Packet {
+        number,
+        lost,
+        begin,
+        end,
+        ..Packet::default()
+    };
+    let stream = [
+        numbered(facts(4, 100, 10, 20), &[10, 20]),
+        numbered(facts(5, 103, 20, 40), &[20, 31, 40]),
+        numbered(facts(6, 107, 40, 60), &[40, 55]),
+        numbered(facts(9, 108, 70, 80), &[70]),
+    ];
+    write(&dir.0, &metadata(&[("e", number())]), &[stream.concat()]);
+    let mut reader = Reader::open(&dir.0).unwrap();
+    let all = rest(&mut reader);
+    let time = |line: &str| -> Option<i64> { line.strip_prefix('[')?.get(..20)?.parse().ok() };
+    assert_eq!(all.iter().filter(|line| time(line).is_none()).count(), 4);
+    for from in [10, 11, 20, 31, 40, 41, 55, 70] {
+        reader.seek(5_000_000_007 + from).unwrap();
+        let first = all.iter().position(|line| time(line) >= Some(from));
+        assert_eq!(rest(&mut reader), all[first.unwrap()..], "from {from}");
+    }
+}
+
+#[test]
+fn seeking_beyond_an_unreadable_packet_does_not_read_it() {
+    let dir = Dir::new();
+    let facts = |number, begin| Packet {
+        number,
+        begin,
+        end: begin + 10,
+        ..Packet::default()
+    };
+    let damaged = [numbered(facts(0, 10), &[10, 20]), vec![0; 2 * HEADER]];
+    let next = [
+        numbered(facts(1, 30), &[30, 40]),
+        numbered(facts(2, 50), &[50, 60]),
+    ];
+    let files = [damaged.concat(), next.concat()];
+    write(&dir.0, &metadata(&[("e", number())]), &files);
+    let mut reader = Reader::open(&dir.0).unwrap();
+    assert_eq!(reader.streams(), 1);
+    let all = rest(&mut reader);
+    let errors = all.iter().filter(|line| line.starts_with("error "));
+    assert_eq!((errors.count(), all.len()), (1, 7), "{all:?}");
+    for (from, expected) in [(40, &[40, 50, 60][..]), (55, &[60])] {
+        reader.seek(5_000_000_007 + from).unwrap();
+        assert_eq!(times(&mut reader), expected);
+    }
+}
+
 #[test]
 fn traces_of_one_clock_are_in_the_order_of_its_values() {
     let facts = |times: &[u64]| Packet {

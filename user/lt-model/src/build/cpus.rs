@@ -186,7 +186,8 @@ impl Cpus {
         let changes: usize = self.all.iter().map(|cpu| cpu.changes.len()).sum();
         self.all.len() * (size_of::<Cpu>() + 512)
             + with_room(self.policy.stored * Tiles::size(self.policy.largest))
-            + self.policy.highs * Times::HIGH
+            // Only starts are stored, so an extension stores no upper bits.
+            + self.policy.highs.min(self.policy.stored) * Times::HIGH
             + with_room(changes * size_of::<(u64, Option<Context>)>())
             + known
     }

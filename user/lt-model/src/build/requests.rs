@@ -719,20 +719,23 @@ impl Builder {
         };
         if slept.is_none_or(|since| since < queued)
             || time <= self.tasks.keep
-            // The next allocation after a wait shows whether the thread lacked a request during the wait. An
-            // allocation is therefore kept if any earlier activity of the thread is wanted.
-            || !self.tasks.wants(thread, 0, time)
+            || !self.tasks.wants_any()
         {
             return;
         }
-        let wait = (queued, time);
-        self.requests.served.waited(place.0, wait, self.over);
+        let (disk, wait) = (place.0, (queued, time));
+        // The next allocation after a wait shows whether the thread lacked a request during the wait. An allocation is
+        // therefore kept if any earlier activity of the thread is wanted.
+        if !self.tasks.wants(thread, 0, time) {
+            return self.requests.served.ended(disk, time);
+        }
+        self.requests.served.waited(disk, wait, self.over);
         match self.over {
             true => self.signs.count(),
             // The sleep may have been in a driver such as nbd or mmc, to which the thread issued another request.
             // After a wait for a free request, a thread often issues requests of other threads before it gets its own.
             false if issued >= queued => {}
-            false => self.signs.allocates(thread, wait, place.0),
+            false => self.signs.allocates(thread, wait, disk),
         }
     }
 

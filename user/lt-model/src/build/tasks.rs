@@ -138,6 +138,11 @@ impl Tasks {
         }
     }
 
+    /// The thread numbered `tid`, if it is known and its end is not.
+    pub(super) fn alive(&self, tid: i32) -> Option<ThreadId> {
+        self.by_tid.get(&tid).copied()
+    }
+
     fn add(&mut self, tid: i32, since: u64, state: State) -> ThreadId {
         // 2^32 threads would not fit into memory.
         let id = ThreadId(self.threads.len() as u32);
@@ -593,6 +598,15 @@ impl Tasks {
             Detail::All => true,
             Detail::Waits => false,
             Detail::Some(wanted) => wanted.has_thread(thread, from, to),
+        }
+    }
+
+    /// Whether the activity of any thread is wanted, and not only its waits.
+    pub(super) fn wants_any(&self) -> bool {
+        match &self.detail {
+            Detail::All => true,
+            Detail::Waits => false,
+            Detail::Some(wanted) => !wanted.is_empty(),
         }
     }
 

@@ -224,7 +224,7 @@ impl Ground {
             Step::Known(What::Switch { prev, next, .. }) => {
                 let current = self.current(seen.cpu).filter(|current| *current != prev);
                 let is_other = current.is_some_and(|current| !self.may_become(current, prev));
-                // No exec has taken this number from its thread.
+                // The thread in `left` still has this number, so no exec has changed it.
                 is_other || self.left.contains(&next)
             }
             _ => false,
@@ -438,11 +438,11 @@ impl Ground {
                 if let Some(current) = current {
                     self.executing.remove(&current);
                     self.left.insert(current);
-                    // The exec is not proved yet, and no file name is better than a wrong one.
+                    // The exec is not proved yet, and a missing file name is better than a wrong one.
                     self.files.lost(seen.time);
                 }
             }
-            // Nearly always.
+            // The usual case.
             _ if self.executing.is_empty() && self.left.is_empty() => {}
             Step::Known(What::Return | What::Exit) | Step::Return { .. } => {
                 if let Some(tid) = self.who(seen) {

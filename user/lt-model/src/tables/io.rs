@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Disk requests: in the queue, from insertion to first issue, and at the device, from first issue to completion of the
-//! last sector, as the tracker `block` measures them. Any time during which the driver has given the request back is
-//! included. A request that was not inserted, and that the driver gives back before it starts it, is in the queue from
-//! then on.
+//! last sector, as the tracker `block` measures them. After the first issue, time for which the driver has given the
+//! request back counts as time at the device. If the driver gives back a request that was neither inserted nor issued,
+//! the request is in the queue from then on.
 
 use super::Machine;
 use super::ground::{Ground, Mark};

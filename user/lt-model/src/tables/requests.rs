@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A driver may also give back a request that it has not started: a requeue with no issue before it. If the request was
-//! not inserted, it is queued from then on. An issue before the start of the trace, or in a gap, is not seen: then this
-//! is the time in the queue before the next issue.
+//! not inserted, it is queued from then on. An issue before the start of the trace, or in a gap, is not seen: the
+//! request then counts as queued from the requeue to the next issue.
 
 use std::collections::BTreeMap;
 
@@ -146,8 +146,8 @@ impl Requests {
     }
 
     /// Notes that the driver gives a request back, and returns the request. The current thread may only have been
-    /// interrupted, so the thread of a request without an earlier event is not known before its issue. `None` if only a
-    /// request in flight may have this event, and there is none.
+    /// interrupted, so the thread of a request without an earlier event is not known before its issue. `None` if no
+    /// request in flight matches, and the event has no sectors and is neither a flush nor a command.
     pub(super) fn requeue(&mut self, ground: &Ground, block: &Block, mark: Mark) -> Option<Live> {
         let key = (block.disk, block.sector);
         let whole = |live: &Live| live.at_device && live.left == block.sectors;

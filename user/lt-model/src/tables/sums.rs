@@ -4,7 +4,7 @@
 //!
 //! Up to [`EXACT`] durations are kept, and percentiles are exact. Beyond that, all durations are counted in
 //! buckets like those of the kernel module's histograms, eight for each power of two: a percentile is then the upper
-//! bound of its bucket, at most 1/8 above the true value.
+//! bound of its bucket, or the longest duration if that is less. It is at most 1/8 above the true value.
 
 use std::collections::BTreeMap;
 

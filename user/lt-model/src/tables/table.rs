@@ -34,7 +34,7 @@ impl Row {
 /// Operations that were not measured, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Missed {
-    /// Events were lost between start and end, or the start or the end itself.
+    /// The start, the end, or events between them were lost.
     pub lost: u64,
     /// The start was before the trace or the range, or the end after it.
     pub outside: u64,

@@ -21,10 +21,10 @@
 //! event of the same device shows this, since no driver's function sends through its own device, and so does the start
 //! or the end of a softirq, since drivers run with softirqs disabled.
 //!
-//! One gap remains without `net_dev_start_xmit`: the packet may have been freed without an event, although its driver's
-//! function has not returned. If a segment, which has no `net_dev_queue`, then gets its address, and has its device and
-//! length, the end of the segment counts as the end of the packet: too early by at most the time until the function
-//! returns.
+//! One error remains possible without `net_dev_start_xmit`: the packet may have been freed without an event, although
+//! its driver's function has not returned. If a segment, which has no `net_dev_queue`, then gets its address, and has
+//! its device and length, the end of the segment counts as the end of the packet: too early by at most the time until
+//! the function returns.
 
 use foldhash::HashMap;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Wakeups: from `sched_waking` to the switch to the woken thread, as the tracker `wakeup` measures it.
+//! Wakeups: from `sched_waking` to the switch to the woken thread, as the tracker `wakeup` measures it. Without
+//! `sched_waking`, a wakeup starts at `sched_wakeup`.
 //!
 //! A thread may be woken while it still runs. If its own CPU wakes it, the thread continues without a wait. If another
 //! CPU wakes it, the thread may be about to sleep: the wakeup counts if the thread is then switched out asleep, and is

@@ -12,8 +12,9 @@
 //! item of another workqueue.
 //!
 //! The thread that queues an item is found as the waker of a thread is (`trigger.rs`). If that thread is a worker, the
-//! item that it runs is named instead, since a worker serves all. What queued that item, in turn, need not be the
-//! cause: it may have been queued several times, and only the first queueing of a waiting item has an event.
+//! item that it runs is named instead, since a worker runs items for many threads. The queuer of that item, in turn,
+//! need not be the cause: the item may have been queued several times, and only the first queueing of a waiting item
+//! has an event.
 
 use foldhash::HashMap;
 
@@ -76,7 +77,9 @@ impl Works {
         let is_in = |((_, of), running): &(&(u64, i32), &Running)| {
             self.ends && *of == tid && !ground.spans(running.since)
         };
-        let item = self.running.iter().find(is_in);
+        let mut items = self.running.iter().filter(is_in);
+        // If the worker seems to run several items, the end of one is missing.
+        let item = items.next().filter(|_| items.next().is_none());
         let function = item.and_then(|(_, running)| running.function);
         function.map_or(trigger, Trigger::Work)
     }

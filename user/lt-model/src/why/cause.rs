@@ -22,13 +22,14 @@ pub enum Cause {
     LeavesIdle,
     /// The thread was runnable, and a limit kept it from running.
     Limited(Limit),
-    /// The thread waited, in this system call, for this leaf, which woke it.
+    /// The thread waited, in this system call if it is known to be in one, for this leaf.
     For(Leaf, Option<Name>),
     /// The thread waited, in this system call, for a request that was at this place, and not yet at this disk.
     Held(Disk, Place, Option<Name>),
-    /// The thread waited, and its waker is not recorded.
+    /// The thread waited. Its waker is not recorded, or is a thread that is not followed.
     Blocked(Option<Name>),
-    /// The thread was a kernel thread without work, and the source of its next work is not recorded.
+    /// The thread was a kernel thread without work. The source of its next work is not recorded, or is a thread that is
+    /// not followed.
     Idle,
     /// The waker had finished the work, but had not woken the thread yet.
     Transit,
@@ -261,7 +262,7 @@ fn ended(model: &Model, interval: &Interval, sleep: Sleep, context: Context) -> 
     }
 }
 
-/// The cause of a state that is not a wait for another thread.
+/// The cause that a state shows by itself, without its waker.
 pub(crate) fn plain(state: State) -> Cause {
     match state {
         State::Running(call) => Cause::Running(call),

@@ -40,7 +40,7 @@ pub struct Piece {
     pub thread: ThreadId,
     /// The cause.
     pub cause: Cause,
-    /// The processor on which it ran, or for which it waited.
+    /// The processor on which the thread ran, or for which it waited.
     pub cpu: Option<u32>,
     /// Number of threads in the chain of waits above this thread.
     pub depth: usize,
@@ -67,7 +67,7 @@ pub struct Wait {
     pub waker: Option<WakerId>,
     /// The other thread whose pieces explain the wait; `None` if there is none, as for a timer or a device.
     pub by: Option<ThreadId>,
-    /// The cause, unless a thread ended it.
+    /// The cause; `None` if a thread ended the wait, and the path follows that thread.
     pub cause: Option<Cause>,
     /// Number of threads in the chain of waits above this thread.
     pub depth: usize,
@@ -132,7 +132,7 @@ pub(super) fn want(
         }
         wanted.thread(piece.thread, piece.begin, piece.end);
         if let Some((handler, inside)) = handler(model, piece.thread, piece.end) {
-            wanted.thread(handler, inside.0, inside.1);
+            wanted.thread(handler, since_wakeup(model, handler, inside), inside.1);
             for waited in waits_of_handler(model, handler, inside) {
                 if let Some(cpu) = waited.cpu {
                     wanted.processor(cpu, waited.begin, waited.end);
@@ -196,6 +196,22 @@ fn waits_of_handler(model: &Model, handler: ThreadId, inside: (u64, u64)) -> Vec
         }
     }
     waits
+}
+
+/// Returns the time from which on the activity of a handler must be kept to show its waits since its last wakeup: just
+/// before that wakeup, so that the sleep is known, too. If the model shows no such wakeup in the time `inside`, returns
+/// the start of `inside`, since a part of the activity may not have been kept.
+fn since_wakeup(model: &Model, handler: ThreadId, inside: (u64, u64)) -> u64 {
+    let is_other = |state| match state {
+        State::Blocked(..) => true,
+        State::Unknown(why) => why != Unrecorded::Unseen,
+        _ => false,
+    };
+    let thread = model.thread(handler);
+    let intervals = thread.map(|thread| thread.between(inside.0, inside.1).rev());
+    let mut intervals = intervals.into_iter().flatten();
+    let last = intervals.find(|interval| is_other(interval.state));
+    last.map_or(inside.0, |last| last.end.min(inside.1) - 1)
 }
 
 /// What a walk stores.
@@ -354,7 +370,7 @@ impl Walk<'_> {
         }
         match waker.map(|(number, waker)| (number, waker, waker.by())) {
             Some((_, waker, Some(by))) if self.may_follow(by) => {
-                // The activity of the waker until the wakeup, even after the requested time.
+                // The activity of the waker until the wakeup, which may be after this part of the wait.
                 let acted = waker.time.clamp(part.0, part.1);
                 let follows = part.0 < acted;
                 self.ended(id, part, kind, ended_by, follows.then_some(by), None);
@@ -586,8 +602,9 @@ enum Helps {
     From(u64),
 }
 
-/// The cause on whose behalf a thread that runs a softirq left to it wakes another thread: the handler that raised the
-/// softirq, or else the softirq's usual cause. Packets may be the waker's own, unless it only runs softirqs.
+/// A thread that runs a deferred softirq wakes another thread on behalf of this cause: the handler that raised the
+/// softirq, or else the softirq's usual cause. `None` if the thread runs no such softirq, or if it delivers packets
+/// that may be its own, since it does not only run softirqs.
 fn left_to(context: Option<Context>, is_of_softirqs: bool) -> Option<Leaf> {
     let Some(Context::Softirq {
         vector,

@@ -88,8 +88,8 @@ fn last_idle(model: &Model, wait: &Interval) -> Option<u64> {
     idle.last().map(|stretch| stretch.end.min(wait.end))
 }
 
-/// The time since which the CPU ran no other thread up to `to`, except briefly. An interrupt does not keep a thread off
-/// an idle CPU for long.
+/// The first time at which the CPU was idle or handled an interrupt, if the CPU did nothing else from then on up to
+/// `to`, except for at most `1 / BUSY` of the time. An interrupt does not keep a thread off an idle CPU for long.
 fn idle_since(model: &Model, cpu: u32, from: u64, to: u64) -> Option<u64> {
     let processor = model.processors.get(cpu as usize)?;
     let is_idle = |used: &Use| !matches!(used, Use::Thread(_) | Use::Unknown);

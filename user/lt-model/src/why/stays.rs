@@ -45,7 +45,7 @@ impl Stay {
 /// A stay except for its times: see [`Stay`].
 type Kind = (Cause, Option<ThreadId>, Option<CallFile>, bool, bool);
 
-/// Stays that follow each other without gaps, in 6 bytes each.
+/// Stays that follow each other without gaps, in 6 or 8 bytes each.
 #[derive(Clone, Default)]
 pub struct Stays {
     tiles: Tiles,

@@ -2,7 +2,7 @@
 
 //! The time of every thread by class, and its longest wait.
 //!
-//! The sums come from the intervals alone, so the time for all threads grows with the number of their intervals.
+//! The sums come from the intervals alone: to compute them takes time in proportion to the number of intervals.
 
 use std::cmp::Reverse;
 
@@ -31,7 +31,7 @@ pub struct Total {
 }
 
 impl Total {
-    /// Length of the range, ns.
+    /// Length of the thread's time in the range, ns.
     #[must_use]
     pub fn took(&self) -> u64 {
         self.end - self.begin

@@ -33,7 +33,8 @@ pub struct Working {
 /// its events may cover less time. Users of a processor that has no recorded time in this rest are left out.
 #[must_use]
 pub fn unusual(model: &Model, from: u64, to: u64, least: f64) -> Vec<Working> {
-    /// Working time inside the range, share outside of it, and whether any time outside is recorded.
+    /// Working time inside the range, share outside of it, and whether each processor that the user used has recorded
+    /// time outside.
     type Sum = (u64, f64, bool);
     let mut sums: HashMap<Worker, Sum> = HashMap::default();
     let (from, to) = (from.max(model.span.0), to.min(model.span.1));

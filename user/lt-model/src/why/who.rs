@@ -7,7 +7,7 @@ use crate::{Busy, Context, Disk, Model, Served, ThreadId, Use};
 use super::cause::{Cause, Place};
 use super::path::Piece;
 
-/// The longest activity of the processor while a thread waited for it, and the length of this activity. `None` if the
+/// The use that had the processor for the longest time while a thread waited for it, and that time, ns. `None` if the
 /// piece is not such a wait, or if the processor is not known.
 #[must_use]
 pub fn instead(model: &Model, piece: &Piece) -> Option<(Use, u64)> {

@@ -581,6 +581,24 @@ fn a_call_on_an_unknown_file_has_its_descriptor() {
     assert_eq!(descriptors(s), "3 /a 3 -");
 }
 
+/// On CPU 1, 7 ends, but on CPU 0, 7 goes on: events are missing.
+#[test]
+fn a_call_of_a_thread_that_has_ended_makes_no_thread() {
+    let mut builder = Builder::new();
+    builder.has_all_calls();
+    let call = b"read";
+    for event in [
+        switch(0, 0, 0, S, 7),
+        switch(1, 1, 7, SwitchedOut::Dead, 8),
+        at(6, 0, What::Call { name: call }),
+    ] {
+        builder.feed(&event);
+    }
+    let access = Access::On(3);
+    builder.feed_file(6, 0, &FileEvent::Call { call, access });
+    assert_eq!(builder.finish().by_tid(7).count(), 1);
+}
+
 /// The descriptors of all reads.
 fn descriptors(s: Script) -> String {
     s.shown(|fd| fd.map_or("-".into(), |fd| fd.to_string()))

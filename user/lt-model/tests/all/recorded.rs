@@ -156,6 +156,29 @@ fn a_sleep_with_a_gap_is_known_up_to_the_gap_and_after_it() {
 }
 
 #[test]
+fn a_gap_has_the_reason_that_its_event_reports() {
+    let until = 60;
+    for (what, reason) in [
+        (What::Lost { until }, Unrecorded::Lost(0)),
+        (What::NoPackets { until }, Unrecorded::NoPackets(0)),
+        (What::Damaged { until }, Unrecorded::Damaged(0)),
+        (What::Between { until }, Unrecorded::Between(0)),
+    ] {
+        let m = model(&[
+            switch(0, 0, 0, R, 7),
+            at(30, 0, what),
+            switch(100, 0, 7, S, 0),
+        ]);
+        assert_eq!(
+            told(&m, 7),
+            "0..30 running, 30..60 unknown, 60..100 running"
+        );
+        assert_eq!(why(&m, 7), [(30, 60, reason)]);
+        assert_eq!(gaps(&m), [(0, (30, 60), reason)]);
+    }
+}
+
+#[test]
 fn a_thread_without_a_recorded_switch_in_was_not_off_all_the_time() {
     let m = model(&[
         switch(0, 0, 0, R, 7),

@@ -4,8 +4,10 @@
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use lt_model::{Model, ThreadId};
+use lt_proc::Nanos;
 
 use super::super::args::DelaysArgs;
+use super::super::tables::args::{INTERVALS, too_many};
 use super::super::thread::named;
 use crate::trace::{Finder, Mark, Point, When};
 
@@ -99,6 +101,27 @@ pub(super) fn of_all(model: &Model, args: &DelaysArgs, finder: &Finder) -> Resul
     let to = to.unwrap_or(model.span.1);
     ensure!(from < to, "the range from {from} to {to} is empty");
     Ok((from, to))
+}
+
+/// The intervals of a range, the last of which may be shorter. Intervals outside of the trace are left out. Without a
+/// length, the whole range is one interval.
+pub(super) fn intervals(
+    model: &Model,
+    (from, to): (u64, u64),
+    length: Option<Nanos>,
+) -> Result<Vec<(u64, u64)>> {
+    let Some(length) = length else {
+        return Ok(vec![(from, to)]);
+    };
+    let (begin, end) = model.span;
+    let last = to.min(end);
+    if last.saturating_sub(from).div_ceil(length.0) > INTERVALS {
+        bail!(too_many(length));
+    }
+    let starts = std::iter::successors(Some(from), |start| start.checked_add(length.0));
+    let starts = starts.take_while(|start| *start < last);
+    let parts = starts.map(|start| (start, start.saturating_add(length.0).min(to)));
+    Ok(parts.filter(|(_, end)| *end > begin).collect())
 }
 
 /// The requested thread and range.

@@ -12,10 +12,10 @@ use lt_model::{
 use proptest::prelude::*;
 
 use super::super::args::{AnalyzeCommand, DelaysArgs};
-use super::super::made::{R, S, at, completed, model, request, switch, timer, waking};
+use super::super::made::{R, S, at, chain, completed, model, request, switch, timer, waking};
 use super::super::picture::pftrace::Pftrace;
 use super::super::picture::tests::events;
-use super::threads::Threads;
+use super::threads::{COLUMNS, Threads};
 use super::*;
 use crate::cli::{Cli, Command};
 
@@ -521,21 +521,90 @@ fn a_wait_for_a_cpu_is_listed_with_its_cpu() {
     );
     let silent = "1 thread without any recorded activity in this range may have waited all the";
     assert!(lines.iter().any(|line| line == silent), "{lines:?}");
+    let rows = threads.csv();
     assert_eq!(
-        threads.csv()[..2],
-        [
-            "tid,comm,from_ns,to_ns,elapsed_ns,working_ns,interrupted_ns,blocked_ns,\
-             unknown_ns,begin_ns,end_ns,duration_ns,class,known,text,woken_by",
-            "7,late,0,100,100,20,80,0,0,10,90,80,interrupted,seen,\
-             \"runnable, waits for CPU 0 (hog/8 for 80ns)\",",
-        ]
+        rows[0],
+        "7,late,0,100,100,20,80,0,0,10,90,80,interrupted,seen,\
+         \"runnable, waits for CPU 0 (hog/8 for 80ns)\",,0"
     );
+    assert_eq!(rows[2].split(',').count(), COLUMNS.split(',').count());
     let json = serde_json::to_value(threads.json()).unwrap();
     let row = &json["threads"][0];
     assert_eq!(row["to"], 100);
     assert_eq!(row["sums"]["interrupted"], 80);
     assert_eq!(row["longest"]["states"][0]["cause"]["kind"], "preempted");
     assert_eq!(json["threads"][2]["longest"], serde_json::Value::Null);
+}
+
+/// Thread 7 waits from 100 to 210, and has run again by 300.
+#[test]
+fn each_interval_has_the_part_of_a_wait_that_is_in_it() {
+    let model = model(&waits());
+    let rows = |part| Threads::new(&model, part).csv();
+    let of_7 = |rows: &[String]| rows.iter().find(|row| row.starts_with("7,")).cloned();
+    let parts = range::intervals(&model, (0, 700), Some(Nanos(150))).unwrap();
+    assert_eq!(
+        parts,
+        [(0, 150), (150, 300), (300, 450), (450, 600), (600, 700)]
+    );
+    let first = of_7(&rows(parts[0])).unwrap();
+    assert!(
+        first.starts_with("7,late,0,150,150,100,0,50,0,100,150,50,blocked,"),
+        "{first}"
+    );
+    assert!(first.ends_with(",0"), "{first}");
+    let second = of_7(&rows(parts[1])).unwrap();
+    assert!(
+        second.starts_with("7,late,150,300,150,80,10,60,0,150,210,60,blocked,"),
+        "{second}"
+    );
+    assert!(second.ends_with(",150"), "{second}");
+}
+
+#[test]
+fn intervals_begin_with_the_range_and_are_in_the_trace() {
+    let of = |model: &Model, asked, length| range::intervals(model, asked, Some(Nanos(length)));
+    let late = model(&chain(1000));
+    let whole = range::intervals(&late, (0, 9999), None);
+    assert_eq!(whole.unwrap(), [(0, 9999)]);
+    assert_eq!(of(&late, (0, 1020), 300).unwrap(), [(900, 1020)]);
+    assert_eq!(
+        of(&late, (1001, 9999), 10).unwrap(),
+        [(1001, 1011), (1011, 1021)]
+    );
+    let long = model(&[switch(0, 0, 0, R, 7), switch(20_000, 0, 7, S, 0)]);
+    assert_eq!(of(&long, (0, 20_000), 2).unwrap().len(), 10_000);
+    let error = of(&long, (0, 20_000), 1).unwrap_err().to_string();
+    let expected = "--interval 1ns: more than 10,000 intervals; choose a longer one";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn intervals_are_only_for_the_report_on_all_threads() {
+    let command = ["lt", "analyze", "delays", "trace", "-i"];
+    assert_eq!(parsed(&["-i", "100ms"]).interval, Some(Nanos(100_000_000)));
+    let error = |options: &[&str]| {
+        let all = [&command[..], options].concat();
+        Cli::try_parse_from(all).unwrap_err().to_string()
+    };
+    assert!(error(&["0"]).contains("expected a duration greater than 0"));
+    for option in [
+        &["--tid", "7"][..],
+        &["--event", "sched_switch"],
+        &["--depth", "1"],
+        &["--folded"],
+        &["--perfetto", "a"],
+        &["--html", "a"],
+        &["--svg", "a"],
+        &["--max-memory", "1G"],
+        &["--parquet", "a"],
+    ] {
+        let error = error(&[&["1s"], option].concat());
+        assert!(
+            error.contains("cannot be used with") && error.contains("--interval <TIME>"),
+            "{option:?}: {error}"
+        );
+    }
 }
 
 /// In `read`, a thread waits for an interrupt.

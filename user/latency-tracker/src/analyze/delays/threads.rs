@@ -35,6 +35,11 @@ use crate::trace::{self, Keep};
 /// Number of threads that are shown by default.
 const THREADS: usize = 20;
 
+/// The names of the columns of the comma-separated values.
+pub(super) const COLUMNS: &str = "\
+    tid,comm,from_ns,to_ns,elapsed_ns,working_ns,interrupted_ns,blocked_ns,unknown_ns,\
+    begin_ns,end_ns,duration_ns,class,known,text,woken_by,interval_ns";
+
 /// Returns an error if an option needs a thread.
 fn needs_no_thread(args: &DelaysArgs) -> Result<()> {
     let options = [
@@ -66,21 +71,40 @@ pub(super) fn run(args: &DelaysArgs) -> Result<Outcome> {
     )?;
     let trace = trace.with_threads(&args.trace)?;
     let model = &trace.model;
-    let report = Threads::new(model, range::of_all(model, args, &finder)?);
-    let beyond = beyond(model, report.range);
+    let range = range::of_all(model, args, &finder)?;
+    let parts = range::intervals(model, range, args.interval)?;
+    let beyond = beyond(model, range);
     if let Some(file) = &args.html {
         let unrecorded = trace.unrecorded().into_iter().map(str::to_string);
         let notes = beyond.iter().cloned().chain(unrecorded);
         let notes = notes.chain(trace.caveats());
         let notes = notes.map(|note| sentence(&note)).collect();
-        report.page(args, notes).write(file)?;
+        Threads::new(model, range).page(args, notes).write(file)?;
     }
+    let reports = parts.iter().map(|part| Threads::new(model, *part));
     if args.json {
-        out::json(&report.json())?;
+        match args.interval {
+            Some(length) => out::json(&Intervals {
+                analysis: "delays",
+                from: range.0,
+                to: range.1,
+                interval: length.0,
+                intervals: reports.map(|report| report.json()).collect(),
+            })?,
+            None => out::json(&Threads::new(model, range).json())?,
+        }
     } else if args.csv {
-        out::lines(&report.csv(), &interrupted)?;
+        out::line(COLUMNS)?;
+        for report in reports {
+            out::lines(&report.csv(), &interrupted)?;
+        }
     } else {
-        out::lines(&report.lines(args), &interrupted)?;
+        for (place, report) in reports.enumerate() {
+            if place > 0 {
+                out::line("")?;
+            }
+            out::lines(&report.lines(args), &interrupted)?;
+        }
     }
     beyond.iter().for_each(|beyond| note(beyond));
     trace.unrecorded().into_iter().for_each(note);
@@ -102,6 +126,17 @@ pub(super) struct Json {
     from: u64,
     to: u64,
     threads: Vec<Part>,
+}
+
+/// A report for each interval of the range.
+#[derive(Serialize)]
+struct Intervals {
+    analysis: &'static str,
+    from: u64,
+    to: u64,
+    /// Length of an interval, ns.
+    interval: u64,
+    intervals: Vec<Json>,
 }
 
 /// A thread, and the part of the range in which it existed.
@@ -133,7 +168,7 @@ impl<'a> Threads<'a> {
         }
     }
 
-    /// The report on one thread, without its states and waits: it has the words.
+    /// An empty report on one thread, for the names and texts that a report makes.
     fn of(&self, total: &Total) -> Report<'a> {
         Report {
             model: self.model,
@@ -336,10 +371,8 @@ impl<'a> Threads<'a> {
         }
     }
 
-    /// The rows of all threads, below the names of the columns. The cells of the wait are empty if none is recorded.
+    /// The rows of all threads, with the cells of [`COLUMNS`]. The cells of the wait are empty if none is recorded.
     pub(super) fn csv(&self) -> Vec<String> {
-        let head = "tid,comm,from_ns,to_ns,elapsed_ns,working_ns,interrupted_ns,blocked_ns,\
-                    unknown_ns,begin_ns,end_ns,duration_ns,class,known,text,woken_by";
         let row = |total: &Total| {
             let report = self.of(total);
             let words = report.words();
@@ -369,10 +402,10 @@ impl<'a> Threads<'a> {
                 ]),
                 _ => cells.extend([const { String::new() }; 7]),
             }
+            cells.push(self.range.0.to_string());
             line(&cells)
         };
-        let rows = self.totals.iter().map(row);
-        std::iter::once(head.into()).chain(rows).collect()
+        self.totals.iter().map(row).collect()
     }
 
     /// The page, with the lines that are printed, and these notes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The states of a thread as a tree: the time of each node is the sum of the nodes below it.
+//! The states of a thread as a tree: the time of each node includes the nodes below it.
 //!
 //! ```text
 //! all

@@ -85,6 +85,8 @@ impl Chain<'_> {
             held: text(&cause["held"]),
             instance: self.alert.map(|alert| alert.instance.clone()),
             seq: self.alert.and_then(|alert| int(alert.seq)),
+            file: text(&edge["file"]),
+            descriptor: number(&edge["descriptor"]),
         }
     }
 
@@ -115,6 +117,8 @@ impl Chain<'_> {
             woken_by_comm: text(&by["comm"]),
             open: Some(state["open"] == true),
             analyzed_tid: self.analyzed,
+            file: text(&state["file"]),
+            descriptor: number(&state["descriptor"]),
             ..Interval::default()
         }
     }
@@ -261,4 +265,49 @@ pub(in crate::analyze) fn delays(
     output.batch.write(&scope, "states", stays)?;
     output.batch.write(&scope, "edges", edges)?;
     finish(output, &json, told, coverage, interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use lt_parquet::Batch;
+
+    use super::*;
+    use crate::trace::Identity;
+
+    /// No trace of the tests shows the files of its calls.
+    #[test]
+    fn a_row_has_the_file_of_the_call_or_its_descriptor() {
+        let output = Output {
+            batch: Batch::new("fleet".as_ref(), "web3", "1", "test"),
+            scope: "delays".into(),
+            analysis: "delays",
+            directory: "fleet".into(),
+            host: "web3".into(),
+            identity: Identity {
+                id: "1".into(),
+                host: None,
+                kernel: None,
+                boot: None,
+                utc_offset: None,
+                is_monotonic: true,
+            },
+            alerts: Vec::new(),
+            earlier: Vec::new(),
+        };
+        let chain = Chain {
+            output: &output,
+            of: &Value::Null,
+            analyzed: None,
+            alert: None,
+        };
+        for (json, expected) in [
+            (json!({"file": "/var/log"}), (Some("/var/log"), None)),
+            (json!({"descriptor": 3}), (None, Some(3))),
+            (json!({}), (None, None)),
+        ] {
+            let (edge, stay) = (chain.edge(0, &json), chain.stay(&json));
+            assert_eq!((edge.file.as_deref(), edge.descriptor), expected);
+            assert_eq!((stay.file.as_deref(), stay.descriptor), expected);
+        }
+    }
 }

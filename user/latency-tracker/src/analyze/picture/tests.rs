@@ -308,8 +308,8 @@ fn check_path(trace: &Pftrace, m: &Model, (id, to): (ThreadId, u64), pieces: &[P
         assert_eq!((slice.begin, slice.end), (piece.begin, piece.end));
         let who = name_at(m, piece.thread, to);
         assert!(slice.name.starts_with(&format!("{who} ")), "{slice:?}");
-        // A piece that explains a wait lies in as many slices as there are waits; the last part of a wait lies in the
-        // wait itself.
+        // A piece is nested in one slice for each wait that it explains: its depth is their number. The last part of a
+        // wait may also be nested in the slice of that wait.
         let in_wait = usize::from(piece.cause == Cause::Transit);
         assert!(
             slice.depth == piece.depth + in_wait || slice.depth == piece.depth,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lt_common::out;
 use lt_model::tables::By;
 use lt_proc::Nanos;
 
@@ -238,12 +239,25 @@ fn by(names: &'static [&'static str]) -> impl TypedValueParser<Value = By> {
     })
 }
 
-fn interval(text: &str) -> Result<Nanos, String> {
+/// Maximum number of intervals.
+pub(crate) const INTERVALS: u64 = 10_000;
+
+/// Parses the length of an interval.
+pub(crate) fn interval(text: &str) -> Result<Nanos, String> {
     match lt_proc::parse_duration(text) {
         Ok(Nanos(0)) => Err("expected a duration greater than 0".into()),
         Ok(interval) => Ok(interval),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// The error about a range with too many intervals of this length.
+pub(crate) fn too_many(interval: Nanos) -> String {
+    format!(
+        "--interval {}: more than {} intervals; choose a longer one",
+        interval.exact(),
+        out::thousands(INTERVALS)
+    )
 }
 
 #[derive(Debug, Args)]

@@ -5,17 +5,14 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, anyhow, bail};
-use lt_common::out;
 use lt_model::tables::{Analysis, Builder, By, Case, Kind, Range, Seen, Step, Table, Tables};
 use lt_model::{Disk, What};
 
-use super::args::TableArgs;
+use super::args::{INTERVALS, TableArgs, too_many};
 use super::functions;
 use super::needs::Subject;
 use crate::trace::{Need, Sink};
 
-/// Maximum number of intervals.
-const INTERVALS: u64 = 10_000;
 /// Number of events between two calls of [`Each::take`].
 const OFTEN: u64 = 1 << 12;
 /// Rows and worst cases that are shown by default.
@@ -168,14 +165,8 @@ impl<'a> Feed<'a> {
         if from >= to {
             bail!("there is no time between {from} and {to}");
         }
-        if self.too_many {
-            bail!(
-                "--interval {}: more than {} intervals; choose a longer one",
-                self.args
-                    .interval
-                    .map_or(String::new(), |every| every.exact()),
-                out::thousands(INTERVALS)
-            );
+        if let Some(interval) = self.args.interval.filter(|_| self.too_many) {
+            bail!(too_many(interval));
         }
         let mut tables = builder.finish();
         tables

@@ -321,15 +321,16 @@ impl Subject {
                 let softirqs = has(SOFTIRQ) && has(SOFTIRQ_END);
                 match (handlers, softirqs) {
                     (false, false) => bail!(
-                        "no events irq_handler_entry and irq_handler_exit, irq_softirq_entry and irq_softirq_exit; \
-                         record with -e 'irq_handler_*' -e 'irq_softirq_*'"
+                        "irq_handler_entry and irq_handler_exit are not both in this trace, nor are irq_softirq_entry and \
+                         irq_softirq_exit; record with -e 'irq_handler_*' -e 'irq_softirq_*'"
                     ),
                     (false, true) => hints.push(
-                        "no events irq_handler_entry and irq_handler_exit: no interrupt handlers; record with -e \
-                         'irq_handler_*'",
+                        "irq_handler_entry and irq_handler_exit are not both in this trace: no interrupt handlers; record \
+                         with -e 'irq_handler_*'",
                     ),
                     (true, false) => hints.push(
-                        "no events irq_softirq_entry and irq_softirq_exit: no softirqs; record with -e 'irq_softirq_*'",
+                        "irq_softirq_entry and irq_softirq_exit are not both in this trace: no softirqs; record with -e \
+                         'irq_softirq_*'",
                     ),
                     (true, true) => {}
                 }
@@ -352,7 +353,7 @@ impl Subject {
             Self::Io => {
                 wants(
                     &[ISSUE, COMPLETE],
-                    "no events block_rq_issue and block_rq_complete; record with -e 'block_rq_*'",
+                    "block_rq_issue and block_rq_complete are not both in this trace; record with -e 'block_rq_*'",
                 )?;
                 if !has(INSERT) {
                     hints.push(
@@ -366,12 +367,13 @@ impl Subject {
                 let calls = has(Need::Futex) && has(Need::Returns);
                 match (is_contended, calls) {
                     (false, false) => bail!(
-                        "no events contention_begin and contention_end, and no futex calls; record with perf record \
-                         -e 'lock:contention_*', or with latency-tracker record --events-for locks"
+                        "contention_begin and contention_end are not both in this trace, nor are futex calls with their \
+                         returns; record with perf record -e 'lock:contention_*', or with latency-tracker record \
+                         --events-for locks"
                     ),
                     (false, true) => hints.push(
-                        "no events contention_begin and contention_end: no contended locks; record with perf record -e \
-                         'lock:contention_*'",
+                        "contention_begin and contention_end are not both in this trace: no contended locks; record with \
+                         perf record -e 'lock:contention_*'",
                     ),
                     (true, false) => hints.push(
                         "no futex calls: no locks in user space; record with latency-tracker record --events-for \
@@ -385,8 +387,8 @@ impl Subject {
             Self::Work => {
                 match (has(QUEUED) && has(STARTED), has(STARTED) && has(ENDED)) {
                     (false, false) => bail!(
-                        "no events workqueue_execute_start, and workqueue_queue_work or workqueue_execute_end; record with \
-                         -e 'workqueue_*'"
+                        "this trace lacks workqueue_execute_start, or both workqueue_queue_work and workqueue_execute_end; \
+                         record with -e 'workqueue_*'"
                     ),
                     (false, true) => hints.push(
                         "no event workqueue_queue_work: how long work items waited, and what queued them, is not \
@@ -410,22 +412,24 @@ impl Subject {
                 let kinds = [
                     (
                         [DIRECT, DIRECT_END],
-                        "no events mm_vmscan_direct_reclaim_begin and _end: no direct reclaim; record with -e \
-                         'mm_vmscan_direct_reclaim_*'",
+                        "mm_vmscan_direct_reclaim_begin and _end are not both in this trace: no direct reclaim; record \
+                         with -e 'mm_vmscan_direct_reclaim_*'",
                     ),
                     (
                         [MEMCG, MEMCG_END],
-                        "no events mm_vmscan_memcg_reclaim_begin and _end: no reclaim of memory cgroups; record with -e \
-                         'mm_vmscan_memcg_reclaim_*'",
+                        "mm_vmscan_memcg_reclaim_begin and _end are not both in this trace: no reclaim of memory cgroups; \
+                         record with -e 'mm_vmscan_memcg_reclaim_*'",
                     ),
                     (
                         [KSWAPD, KSWAPD_END],
-                        "no events mm_vmscan_kswapd_wake and _sleep: no kswapd; record with -e 'mm_vmscan_kswapd_*'",
+                        "mm_vmscan_kswapd_wake and _sleep are not both in this trace: no kswapd; record with -e \
+                         'mm_vmscan_kswapd_*'",
                     ),
                     (
                         [COMPACTION, COMPACTION_END],
-                        "no events mm_compaction_begin and _end, which LTTng does not have: no compaction; record with \
-                         perf record -e compaction:mm_compaction_begin -e compaction:mm_compaction_end",
+                        "mm_compaction_begin and _end, which LTTng does not have, are not both in this trace: no \
+                         compaction; record with perf record -e compaction:mm_compaction_begin -e \
+                         compaction:mm_compaction_end",
                     ),
                 ];
                 let lacks = kinds
@@ -434,8 +438,8 @@ impl Subject {
                 hints.extend(lacks.map(|(_, hint)| *hint));
                 if hints.len() == kinds.len() {
                     bail!(
-                        "no events of reclaim or compaction; record with -e 'mm_vmscan_*reclaim_*' -e \
-                         'mm_vmscan_kswapd_*'"
+                        "no reclaim or compaction has both its start and its end in this trace; record with -e \
+                         'mm_vmscan_*reclaim_*' -e 'mm_vmscan_kswapd_*'"
                     );
                 }
                 thread()?;
@@ -467,16 +471,16 @@ impl Subject {
                 hints.extend(lacks.map(|(_, hint)| *hint));
                 if hints.len() == tables.len() {
                     bail!(
-                        "no events net_if_rx and net_if_receive_skb, or net_dev_queue and net_dev_xmit, with skb_consume \
-                         and skb_kfree; record with latency-tracker record --events-for net"
+                        "net_if_rx, net_if_receive_skb and skb_kfree are not all in this trace, nor are net_dev_queue, \
+                         net_dev_xmit, skb_consume and skb_kfree; record with latency-tracker record --events-for net"
                     );
                 }
                 thread()?;
                 let softirqs = has(SOFTIRQ) && has(SOFTIRQ_END);
                 if !softirqs {
                     hints.push(
-                        "no events irq_softirq_entry and irq_softirq_exit: the threads that sent and read packets are not \
-                         recorded; record with -e 'irq_softirq_*'",
+                        "irq_softirq_entry and irq_softirq_exit are not both in this trace: the threads that sent and \
+                         read packets are not recorded; record with -e 'irq_softirq_*'",
                     );
                 }
                 let is_of_perf = has(OF_PERF);
@@ -620,7 +624,7 @@ mod tests {
         assert!(Subject::Syscalls.needs(By::Object).contains(&FORK));
     }
 
-    /// What LTTng lacks, and what shows nothing without it or adds nothing to what LTTng has.
+    /// Events that LTTng lacks, that show nothing without such events, or that add nothing to the events of LTTng.
     const NOT_RECORDED: [Need; 8] = [
         COMPACTION,
         COMPACTION_END,
@@ -710,7 +714,7 @@ mod tests {
             ([CONTENDED, ACQUIRED], "no futex calls: ", Kind::Futex),
             (
                 [Need::Futex, Need::Returns],
-                "no events contention_begin and contention_end: ",
+                "contention_begin and contention_end are not both in this trace: ",
                 Kind::Contention,
             ),
         ] {

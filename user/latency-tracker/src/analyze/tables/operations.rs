@@ -50,7 +50,7 @@ impl Operations {
         }
     }
 
-    /// The file of that kind.
+    /// Returns the file of a kind; creates it first if needed.
     fn file(&mut self, kind: Kind) -> Result<&mut File> {
         let place = match self.files.iter().position(|(of, _)| *of == kind) {
             Some(place) => place,

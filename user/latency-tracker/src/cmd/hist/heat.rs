@@ -3,7 +3,8 @@
 //! `hist -i` as a heat map: `--live` prints a line for each interval, `--svg` draws all intervals at the end.
 //!
 //! Each column of the picture, and each line, is the difference of two readings, so together they contain every
-//! operation, regardless of when the readings are taken.
+//! operation that ended between the first and the last reading, regardless of when the readings are taken. If an
+//! instance is removed and started again, what the old instance counted after its last reading is missing.
 
 use std::time::{Duration, Instant};
 

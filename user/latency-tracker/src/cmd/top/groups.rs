@@ -2,9 +2,10 @@
 
 //! Late operations in groups: by task, by the subject of their tracker, or by the kernel stack of their task.
 //!
-//! An operation counts once in each interval that has alerts about it, even if its timeout and its end were separate
-//! alerts. It counts with its delay at the last of these alerts: the whole delay if the operation has ended. Groups of
-//! different instances are not merged: an operation of one instance may contain an operation of another.
+//! An operation counts once, even if its timeout and its end were separate alerts: in a table or in JSON, once for each
+//! interval that has alerts about it; in the live view, once among the alerts that are kept. It counts with its delay
+//! at the last of these alerts: the whole delay if the operation has ended. Groups of different instances are not
+//! merged: an operation of one instance may contain an operation of another.
 
 use std::collections::HashMap;
 

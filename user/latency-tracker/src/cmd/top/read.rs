@@ -7,7 +7,8 @@
 //!   read has passed; until then, its result stays, marked as old.
 //! - `alerts` is a stream. Each open file has its own position, so no other reader misses an alert.
 //!   The file `wakeup` has one position for all its readers, and is not used.
-//! - The hierarchy of cgroups is searched once for each number; then one directory is looked at.
+//! - The hierarchy of cgroups is searched once for each cgroup number. Later ticks look only at the
+//!   directory that was found.
 //! - A histogram is read before the counters, so the longest delay in the counters is at least as
 //!   long as any delay in the histogram.
 //!
@@ -31,7 +32,7 @@ use super::groups::Groups;
 /// Maximum number of bytes of `pending` that are read.
 const HEAD: u64 = 16 << 10;
 
-/// Reading `pending` may take at most 1/`PAUSE` of a CPU.
+/// Reading the `pending` file of an instance may take at most 1/`PAUSE` of a CPU.
 const PAUSE: u32 = 20;
 
 /// Number of alerts that are kept.

@@ -21,7 +21,8 @@ pub(crate) struct Explainer {
     dev: Dev,
     sector: u64,
     requests: Requests,
-    /// The task switches by CPU, within the window only; the first entry may be older.
+    /// The task switches by CPU, within the window: from [`NEAR`] before the delay to [`Self::reach`] after the alert.
+    /// The first entry of a CPU may be older.
     running: HashMap<u32, Vec<(u64, Task)>>,
     /// Time of the first event of each CPU.
     first: HashMap<u32, u64>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A quota is named only if the trace and the counters agree.
+//! What the counters of cgroups, and the stacks in alerts, add to an explanation.
 
 use lt_model::{Builder, Event, What};
 use lt_proc::evidence::Task;

@@ -14,8 +14,9 @@
 //! into smaller parts, in the same way. So the memory for parts and checkpoints hardly depends on the length of the
 //! trace.
 //!
-//! The report is that of the whole model. If a checkpoint has separated two events that belong together, the report may
-//! need more than the last pass has kept. The last pass is then repeated, and also keeps what was missing.
+//! The report is the same as with the whole model in memory. If a checkpoint has separated two events that belong
+//! together, the report may need more than the last pass has kept. The last pass is then repeated, and also keeps what
+//! was missing.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -297,7 +298,8 @@ impl Parts<'_> {
         held: usize,
         search: &mut Search,
     ) -> Result<()> {
-        let (at, events) = (first.at, end.fed - first.pass.fed);
+        // If a file changes meanwhile, each pass may read a different number of events.
+        let (at, events) = (first.at, end.fed.saturating_sub(first.pass.fed));
         self.seek(at);
         if events > 2 * self.limits.events {
             let (_, mut inner) = self.checkpoints(first, end, held, |_, _| {})?;

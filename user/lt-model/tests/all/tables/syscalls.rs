@@ -112,7 +112,7 @@ fn an_exec_that_sleeps_with_its_new_number_is_no_gap() {
     // Thread 9 itself runs again, so it has not become 7. The gap is counted now.
     let again = [of(switch(18, 0, 0, R, 9))];
     assert_eq!(of_calls(b"execve", None, &again), gap);
-    // Without the event of the exec, only this call is lost.
+    // Without the event of the exec, only this call is not measured.
     let unproved = [of(switch(18, 0, 0, R, 7))];
     assert_eq!(
         of_calls(b"execve", None, &unproved),

@@ -378,6 +378,8 @@ fn an_item_that_may_have_ended_queues_nothing() {
     for (between, ends, expected) in [
         (None, true, Ok(0xf5)),
         (Some(end(62, 0, 5)), true, Err(7)),
+        // The end of the first item is not in the trace.
+        (Some(start(62, 0, 4)), true, Err(7)),
         (Some(lost(62, 1, 63)), true, Err(7)),
         (None, false, Err(7)),
     ] {

@@ -2,10 +2,14 @@
 
 //! For random events: the pieces of a path tile the requested time, and pieces of other threads lie inside a wait.
 
+use std::ops::Range;
+
 use lt_model::why::{
     Cause, Piece, Search, Segment, Wait, causes, delays, handled, instead, path, states,
 };
-use lt_model::{Builder, Disk, Kept, Model, Stage, State, ThreadId, Waker, Wanted, What};
+use lt_model::{
+    Builder, Disk, Kept, Model, Stage, State, SwitchedOut, ThreadId, Waker, Wanted, What,
+};
 use proptest::prelude::*;
 
 use crate::anything::{At, events, feed as feed_into, model};
@@ -52,6 +56,36 @@ fn the_largest_size_is_reported() {
         }
     }
     assert!(has_fallen);
+}
+
+/// However long a trace is, a checkpoint of a builder that keeps nothing has the size of the current state.
+#[test]
+fn a_builder_that_keeps_nothing_does_not_grow() {
+    let switch = |time, prev, next| -> At {
+        let what = What::Switch {
+            prev,
+            prev_name: b"",
+            out: SwitchedOut::Preempted,
+            prev_prio: None,
+            next,
+            next_name: b"",
+            next_prio: None,
+        };
+        (time, 0, what)
+    };
+    let turns = |mut builder, numbers: Range<u64>| {
+        for time in numbers.map(|number| number << 33) {
+            builder = feed(builder, &[switch(time, 7, 8), switch(time + 1, 8, 7)]);
+        }
+        builder
+    };
+    let mut builder = Builder::new();
+    builder.keep_only(Wanted::default());
+    let first = turns(builder, 0..10);
+    let size = first.bytes();
+    let all = turns(first, 10..1000);
+    assert_eq!(all.bytes(), size);
+    assert!(all.checkpoint().bytes() <= size);
 }
 
 proptest! {
@@ -212,7 +246,7 @@ proptest! {
                 }
                 wanted.add_all(&found);
             };
-            // Each pass finds the wakers of the threads that the one before has found.
+            // Each pass finds the wakers of the threads that the previous pass has found.
             prop_assert!(passes <= 5 + whole.threads.len(), "{passes}");
             let expected = segments(&whole, id, from, to);
             prop_assert_eq!(&segments(&part, id, from, to), &expected);

@@ -581,7 +581,7 @@ fn the_first_waker_of_a_thread_is_not_its_creator() {
     assert_eq!((first.thread, first.end), (of(&m, 8), 4));
 }
 
-/// The thread that ran the timer is not on the path, but its activity is also kept.
+/// The thread that ran the timer is not on the path, but its activity is also kept, from its last wakeup on.
 #[test]
 fn in_two_passes_the_thread_that_ran_a_timer_is_known() {
     let (tid, name, target) = (5, &b"ktimers/1"[..], 1);
@@ -591,6 +591,10 @@ fn in_two_passes_the_thread_that_ran_a_timer_is_known() {
         switch(1, 1, 0, R, 5),
         switch(2, 1, 5, S, 8),
         switch(10, 0, 7, S, 0),
+        // Other work.
+        at(15, 1, What::Waking { tid, name, target }),
+        switch(16, 1, 8, R, 5),
+        switch(20, 1, 5, S, 8),
         at(30, 1, What::Waking { tid, name, target }),
         switch(90, 1, 8, R, 5),
         at(91, 1, What::Softirq { vector: 1 }),
@@ -611,4 +615,7 @@ fn in_two_passes_the_thread_that_ran_a_timer_is_known() {
         assert_eq!(parts, [(of(m, 5), 30, 90)]);
         assert_eq!(used(m, 1, 30, 90), [(Use::Thread(of(m, 8)), 60)]);
     }
+    let handler = part.thread(of(&part, 5)).unwrap();
+    let unseen = handler.intervals.first().unwrap();
+    assert_eq!((unseen.begin, unseen.end), (0, 20));
 }

@@ -709,6 +709,38 @@ fn the_start_of_a_busy_time_is_known_if_the_disk_was_idle_before() {
     assert_eq!(again(of_disk, Some((NOWHERE, 0))), known);
 }
 
+/// After 7 has its tag, 8 waits for another one, and the disk pauses meanwhile.
+#[test]
+fn a_busy_time_does_not_depend_on_whose_waits_are_kept() {
+    let mut events = one_tag(true);
+    events.extend([
+        waking(111, 0, 8),
+        switch(112, 0, 0, R, 8),
+        request(113, Stage::Queued, DISK, 384),
+        switch(114, 0, 8, S, 0),
+        at(120, 0, What::Timer { function: None }),
+        completed(120, DISK, Some((256, 8))),
+        waking(121, 0, 8),
+        at(122, 0, What::TimerEnd),
+        switch(123, 0, 0, R, 8),
+        request(140, Stage::Issued, DISK, 512),
+        completed(145, DISK, Some((512, 8))),
+        request(150, Stage::Allocated, DISK, 384),
+        switch(160, 0, 8, S, 0),
+    ]);
+    let whole = model(&events);
+    let seven = whole.by_tid(7).next().unwrap();
+    let found = |m: &Model| busy(m, &path(m, seven, 10, 91)).unwrap();
+    let expected = found(&whole);
+    assert_eq!((expected.1.since, expected.1.pause), (3, 20));
+    let mut wanted = Wanted::default();
+    wanted.thread(seven, 10, 91);
+    let mut builder = Builder::new();
+    builder.keep_only(wanted);
+    events.iter().for_each(|event| builder.feed(event));
+    assert_eq!(found(&builder.finish()), expected);
+}
+
 /// 7 sleeps from 10 to 100, when a request of this `range` and `kind` completes. Returns the last part of the sleep.
 fn ends(before: &[Event<'static>], range: Option<(u64, u32)>, kind: Kind) -> (Cause, u64) {
     let disk = DISK;
